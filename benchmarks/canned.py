@@ -11,11 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from control.loop.dependencies import LoopSettings
+from control.loop.dependencies import LoopSettings, OpenTask
 from control.loop.view import LOG_LINES, LogLine, LoopView, Mode, Phase
 from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving, TracedFrontier
 from control.settings.auto_limits import EAGER
+from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.task_listing import ListedTask, TaskListing
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -24,8 +26,10 @@ from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic_snapshot import ClusterName, cluster
+from model.errors import GuardrailRefused
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId
 from model.plan.frontier import Frontier, FrontierPoint
 from model.plan.plan import Plan
 from model.run import (
@@ -41,6 +45,7 @@ from model.snapshot.snapshot import Snapshot, StorageKind
 from model.snapshot.what_if import Scenario
 
 NAME: Final = "bench"
+TASKS: Final = 100
 AT_MS: Final = 1_700_000_000_000
 GOALS: Final = Goals()
 SEED: Final = 7
@@ -272,6 +277,36 @@ class CannedPast:
         )
 
 
+class CannedTasks:
+    """Many tasks without a process that works on them."""
+
+    def __init__(self) -> None:
+        self._listed = TaskListing(tasks=tuple(map(_listed_task, range(TASKS))))
+
+    def listing(self, cluster_id: str) -> TaskListing:
+        """All of them."""
+        return self._listed
+
+    def cancel(self, task_id: str, by: str) -> None:
+        """Nothing is cancelled."""
+
+    def waiting_plan(self, task_id: str) -> Plan | None:
+        """No plan waits for approval."""
+        return None
+
+    def resumed(self, task_id: str, by: str, approved: str = "") -> OpenTask:
+        """No task can be resumed."""
+        raise GuardrailRefused("these tasks are only shown")
+
+
+def _listed_task(number: int) -> ListedTask:
+    operation = (Operation.REMOVE, Operation.DEMOTE, Operation.ADD)[number % 3]
+    task_id = f"{operation}-{number}"
+    brokers = (BrokerId(number),)
+    task = BrokerTask.requested(task_id, NAME, operation, brokers, by="ann", ms=AT_MS)
+    return ListedTask(task=task)
+
+
 class CannedLoop:
     """Shows the views that it is given."""
 
@@ -284,6 +319,7 @@ class CannedLoop:
         self.steering = Steering()
         self.proposals = CannedProposals()
         self.previous_runs = CannedPast(view.plan)
+        self.tasks = CannedTasks()
         self.settings = LoopSettings(
             bootstrap=view.bootstrap,
             name=NAME,
@@ -318,6 +354,9 @@ class CannedLoop:
         if plan.hash not in self._forecasts:
             self._forecasts[plan.hash] = forecast(plan, RunLimits(), Pace.of([]))
         return self._forecasts[plan.hash]
+
+    def work_on(self, task: OpenTask) -> None:
+        """No run begins."""
 
     def acted(self, words: str) -> None:
         """Nothing is logged."""

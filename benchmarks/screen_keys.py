@@ -33,7 +33,7 @@ SETTLE_S: Final = 0.15
 SLOW_MS: Final = 50.0
 """A key that takes as long is pressed again."""
 AGAIN: Final = 2
-MODES: Final = "123456"
+MODES: Final = "1234567"
 NEVER: Final = frozenset({"app.break", "app.quit", "log.newest", "overview.resource"})
 """Bindings whose answer is the end of the screen, one whose key the log's pane has
 itself, which counts where a user gives it another, and one for narrow terminals."""
@@ -82,6 +82,9 @@ SCENES: Final = (
     Scene(name="history, roll back", keys=("5", "B"), typed=("b",)),
     Scene(name="log", keys=("6",)),
     Scene(name="log, filter", keys=("6", "slash"), typed=("9",)),
+    Scene(name="tasks", keys=("7",)),
+    Scene(name="tasks, opened", keys=("7", "enter")),
+    Scene(name="tasks, question", keys=("7", "C")),
 )
 
 

@@ -12,5 +12,7 @@ PUBLIC = (
     "planning.plan_view",
     "planning.scenario_flags",
     "render.plan_export",
+    "tasks.broker_task",
+    "tasks.task_listing",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

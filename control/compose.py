@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from control.planning.effort_stages import Duration
     from control.simulation.trials import Passed, TryAll
     from control.tasks.continued_tasks import ContinuedTasks
+    from control.tasks.operator_tasks import OperatorTasks
     from executor.executor import Executor
     from executor.timing import RunLimits
     from model.plan.plan import Plan
@@ -116,6 +117,13 @@ def _continued_tasks(settings: Settings) -> "ContinuedTasks":
         clock=time.time,
         steady=steady_s,
     )
+
+
+def _operator_tasks(settings: Settings) -> "OperatorTasks":
+    """The tasks on brokers for a person at a screen."""
+    from control.tasks.operator_tasks import OperatorTasks
+
+    return OperatorTasks(_continued_tasks(settings))
 
 
 def _marked_brokers(settings: Settings) -> MarkedBrokers:
@@ -375,6 +383,7 @@ def loop(
             executor=(lambda: executor(settings)) if allowed else None,
             new_policy=None if policy_file is None else policy_file.poll,
             tasks=_continued_tasks(settings) if mode is Mode.AUTO else None,
+            operator_tasks=_operator_tasks(settings),
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,

@@ -17,6 +17,10 @@ class PortTaken(ConfigError):
     """A port that was asked for is in use."""
 
 
+class NewerVersion(ConfigError):
+    """A file that a newer plimsoll has written."""
+
+
 class AccessRefused(ConfigError):
     """The cluster does not let plimsoll in as the client properties have it."""
 

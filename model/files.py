@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.bounded import check_times, parse_json, read_bytes
-from model.errors import ConfigError
+from model.errors import ConfigError, NewerVersion
 from model.private import share
 
 T = TypeVar("T", bound=BaseModel)
@@ -195,7 +195,7 @@ def parse_document(data: bytes, where: Path | str, kind: str, major: int) -> dic
     if written is None:
         raise ConfigError(f"{where} has the schema version {version!r}, not a number")
     if written > major:
-        raise ConfigError(
+        raise NewerVersion(
             f"{where} has schema version {version}; this plimsoll reads {kind} files "
             f"up to {major}.x: use a newer plimsoll, or write the file again"
         )

@@ -24,7 +24,7 @@ from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
 from tui.driver import AsciiDriver, TerminalDriver
 from tui.events import ViewArrived
-from tui.host import Host, Runs
+from tui.host import Host, Runs, Tasks
 from tui.keys import MODE_KEYS, RUN_KEYS
 from tui.loop_port import Asking, Engine
 from tui.palette import commands
@@ -40,8 +40,10 @@ from tui.screens.plan import PlanScreen
 from tui.screens.problems import ProblemsScreen
 from tui.screens.question import Question
 from tui.screens.run import RunScreen
+from tui.screens.tasks import TasksScreen
 from tui.screens.too_small import is_too_small
 from tui.screens.topics import TopicsScreen
+from tui.task_actions import TaskActions
 from tui.terminal import signals_end, vanished
 from tui.themes import wants_ascii
 from tui.viewmodel.brokers.load_history import Trail
@@ -78,6 +80,7 @@ class PlimsollApp(Host):
             TopicsScreen,
             HistoryScreen,
             LogScreen,
+            TasksScreen,
         )
     }
     DEFAULT_MODE = "overview"
@@ -136,6 +139,7 @@ class PlimsollApp(Host):
         self.ended_by: signal.Signals | None = None
         """The signal that ended the app, if any."""
         self._runs = RunActions(self, engine, user)
+        self._tasks = TaskActions(self, engine, user, engine.preview)
         self._engine = engine
         self._user = user
         self._clock = clock
@@ -349,6 +353,11 @@ class PlimsollApp(Host):
     def past_runs(self) -> Runs:
         """Requests about previous runs."""
         return self._runs
+
+    @property
+    def tasks(self) -> Tasks:
+        """Requests about tasks."""
+        return self._tasks
 
     def action_approve(self) -> None:
         view = self._shown.view

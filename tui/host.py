@@ -1,10 +1,12 @@
 """What screens may ask of the app that shows them."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from textual.reactive import reactive
 
+from control.tasks.task_listing import ListedTask, TaskListing
 from executor.journal.journal_replay import Replay
 from tui.base_app import FrameApp
 from tui.loop_port import Asking
@@ -27,6 +29,27 @@ class Runs(Protocol):
         """Ask whether to move back what a run moved, by default the one shown."""
 
 
+class Tasks(Protocol):
+    """The tasks on brokers: listed, resumed and cancelled."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there can be tasks at all."""
+        ...
+
+    def listing(self, cluster_id: str) -> TaskListing:
+        """Read the tasks of a cluster; not for the thread that draws."""
+        ...
+
+    def resume(self, of: ListedTask, then: Callable[[], None]) -> None:
+        """Resume a task after a confirmation; call `then` once it has begun."""
+        ...
+
+    def cancel(self, of: ListedTask, then: Callable[[], None]) -> None:
+        """Cancel a task after a confirmation; call `then` once that is done."""
+        ...
+
+
 class Host(FrameApp):
     """The app as its screens know it: the newest moment, and requests to the loop."""
 
@@ -41,6 +64,11 @@ class Host(FrameApp):
     @abstractmethod
     def past_runs(self) -> Runs:
         """Requests about previous runs."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Tasks:
+        """Requests about tasks."""
 
     @abstractmethod
     def log_action(self, message: str) -> None:

@@ -14,6 +14,7 @@ CHANGING = frozenset(
     {
         *("plan.approve", "run.stop", "run.pause", "run.throttle"),
         *("run.resume", "run.rollback", "history.rollback"),
+        *("tasks.resume", "tasks.cancel"),
     }
 )
 """Bindings that change the cluster and must not be triggered by accident."""

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from control.loop.dependencies import LoopSettings
+from control.loop.dependencies import LoopSettings, OpenTask
 from control.loop.view import LoopView
 from control.planning.plan_overrides import PlanOverrides
+from control.tasks.task_listing import TaskListing
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -70,6 +71,29 @@ class PreviousRunsPort(Protocol):
         """Execute exactly this rollback plan."""
 
 
+class TasksPort(Protocol):
+    """The tasks on brokers; `control.tasks.operator_tasks.OperatorTasks` is one.
+
+    Its methods read files and the archive, so none is for the thread that draws. Refusals are
+    PlimsollError.
+    """
+
+    def listing(self, cluster_id: str) -> TaskListing:
+        """Read the tasks of a cluster."""
+        ...
+
+    def cancel(self, task_id: str, by: str) -> None:
+        """Cancel an open task: a run of it stops, and what has moved stays."""
+
+    def waiting_plan(self, task_id: str) -> Plan | None:
+        """The plan of a task that waits for its approval, if one does."""
+        ...
+
+    def resumed(self, task_id: str, by: str, approved: str = "") -> OpenTask:
+        """A task to be worked on; approved: the hash of the plan that `by` approves."""
+        ...
+
+
 class Engine(Protocol):
     """The loop as the screen sees it; `control.loop.loop.Loop` is one."""
 
@@ -107,6 +131,14 @@ class Engine(Protocol):
     def previous_runs(self) -> PreviousRunsPort:
         """Previous runs."""
         ...
+
+    @property
+    def tasks(self) -> TasksPort | None:
+        """The tasks on brokers; None where there are none."""
+        ...
+
+    def work_on(self, task: OpenTask) -> None:
+        """Start the work on a task; raises GuardrailRefused if refused."""
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread."""

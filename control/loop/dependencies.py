@@ -31,6 +31,7 @@ from model.stop_rules import StopRules
 
 if TYPE_CHECKING:
     from control.loop.policy import Decision, DecisionInputs
+    from control.tasks.operator_tasks import OperatorTasks
     from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
 
@@ -291,6 +292,8 @@ class LoopParts:
     """What earlier runs did; None reads the journals."""
     tasks: OpenTasks | None = None
     """The tasks that `--auto` continues; None for none."""
+    operator_tasks: "OperatorTasks | None" = None
+    """The tasks on brokers, for a person at a screen; None where there are none."""
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     """Called with every decision and its reason, by the loop's thread."""
     beat: Callable[[], None] | None = None

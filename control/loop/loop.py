@@ -22,6 +22,7 @@ from control.loop.dependencies import (
     LoopParts,
     LoopSettings,
     Observer,
+    OpenTask,
     TaskSite,
     WorkInterrupted,
 )
@@ -82,6 +83,7 @@ from model.units import count_text, seconds_text
 from solver.report.result import Result
 
 if TYPE_CHECKING:
+    from control.tasks.operator_tasks import OperatorTasks
     from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
 
@@ -356,6 +358,25 @@ class Loop(Closing):
             A check before the run fails.
         """
         return self._runner.preview(plan)
+
+    @property
+    def tasks(self) -> "OperatorTasks | None":
+        """The tasks on brokers, for a person; None where there are none."""
+        return self._parts.operator_tasks
+
+    def work_on(self, task: OpenTask) -> None:
+        """Start the work on a task because a person asks for it; return at once.
+
+        Raises
+        ------
+        GuardrailRefused
+            plimsoll is read-only, a run is in progress, or nothing has been measured yet.
+        """
+        self._runner.check_allowed()
+        with self._changed:
+            if self._state.snapshot is None:
+                raise GuardrailRefused("no loads have been measured yet; wait a moment")
+            self._begin_task(task, self._state.snapshot)
 
     def _refuse_while_running(self) -> None:
         if self.running:
@@ -680,7 +701,12 @@ class Loop(Closing):
         task = watch.take()
         if task is None:
             return False
-        snapshot, title = state.snapshot, task.title
+        self._begin_task(task, state.snapshot)
+        return True
+
+    def _begin_task(self, task: OpenTask, snapshot: Snapshot) -> None:
+        """Start the work on a task, as a run; GuardrailRefused as `_begin_run`."""
+        title = task.title
 
         def work(steering: Steering) -> str:
             site = TaskSite(
@@ -693,9 +719,10 @@ class Loop(Closing):
             )
             return task.work(site)
 
-        self.note(f"{title} is continued", LogEvent.TASK_STATE)
-        self._begin_run(f"working on {title}", lambda: self._runner.work(task.by, work))
-        return True
+        with self._changed:
+            self._refuse_while_running()
+            self.note(f"{title} is continued", LogEvent.TASK_STATE)
+            self._begin_run(f"working on {title}", lambda: self._runner.work(task.by, work))
 
     def _observed_anew(self, steering: Steering) -> Snapshot:
         """Wait for a snapshot whose loads were all measured after the call; from a task's thread.

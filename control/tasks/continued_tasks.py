@@ -15,6 +15,7 @@ from control.tasks.task_parts import Solve, TaskExecutor, TaskParts
 from control.tasks.task_runner import TaskRunner
 from model.errors import PlimsollError
 from model.goals.goals import Goals
+from model.plan.plan import Plan
 
 FIRST_RETRY_S: Final = 60.0
 """Time after which a task that failed is tried again; doubles with each further failure."""
@@ -55,8 +56,17 @@ class ContinuedTasks:
                 return ContinuedTask(self, task)
         return None
 
-    def work(self, task: BrokerTask, site: TaskSite) -> str:
-        """Work on a task; how it ended, in words. Raises PlimsollError."""
+    def work(
+        self,
+        task: BrokerTask,
+        site: TaskSite,
+        approve: Callable[[BrokerTask, Plan], str],
+        operator: str = "",
+    ) -> str:
+        """Work on a task; how it ended, in words. Raises PlimsollError.
+
+        approve, operator: as in `TaskParts`.
+        """
         with self.connect() as executor:
             parts = TaskParts(
                 files=self.files,
@@ -65,13 +75,13 @@ class ContinuedTasks:
                 observe=site.observe,
                 solve=self.solve,
                 goals=self.goals,
-                # Whoever approved the first plan approved the request.
-                approve=lambda of, _plan: _approver(of),
+                approve=approve,
                 say=site.say,
                 watch=site.watch,
                 steered=lambda: nullcontext(site.steering),
                 moves_in_flight=site.moves_in_flight,
                 now_ms=lambda: int(1000 * self.clock()),
+                operator=operator,
             )
             try:
                 task = TaskRunner(task, parts, site.snapshot).run()
@@ -87,7 +97,7 @@ class ContinuedTasks:
         return f"task {task.task_id} is {task.phase}{note}"
 
 
-def _approver(task: BrokerTask) -> str:
+def approver(task: BrokerTask) -> str:
     """Who approved the first plan of a task."""
     return next(plan.approved_by for plan in task.plans if plan.approved_at_ms is not None)
 
@@ -107,8 +117,9 @@ class ContinuedTask:
     @property
     def by(self) -> str:
         """Who approved it."""
-        return _approver(self.task)
+        return approver(self.task)
 
     def work(self, site: TaskSite) -> str:
         """Work on it to its end; how it ended, in words. Raises PlimsollError."""
-        return self.tasks.work(self.task, site)
+        # Whoever approved the first plan approved the request.
+        return self.tasks.work(self.task, site, lambda of, _plan: approver(of))

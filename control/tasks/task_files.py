@@ -10,6 +10,7 @@ there before it is changed, and written there only if it is still the same.
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from control.tasks.broker_marks import BrokerMark, mirror_marks, read_marks
 from control.tasks.broker_task import KIND, BrokerTask, Operation, TaskPhase
 from control.tasks.sealed_files import locked, read_sealed
 from control.tasks.task_hold import FREE, TaskHold
+from executor.journal.lease import this_process
 from model.errors import (
     ArchiveUnreachable,
     ConfigError,
@@ -43,6 +45,12 @@ _NAMED: Final = 4
 
 _TRIES: Final = 20
 """Attempts at a change that other processes' changes overtake."""
+
+_LOCK_TRIES: Final = 10
+_LOCK_EVERY_S: Final = 0.02
+"""Attempts at the lock of a task, and the time between them."""
+_MOST_NAME: Final = 200
+"""Characters of the name of a process."""
 
 _ELSEWHERE: Final = (
     "a task lies in the state folder that it was requested in, with its plans and approvals, "
@@ -347,37 +355,57 @@ class TaskFiles:
         Without an archive, those of this machine. Raises GuardrailRefused where one does.
         """
         with contextlib.ExitStack() as held:
-            held.enter_context(self._alone_here(task_id))
+            lock = held.enter_context(self._alone_here(task_id, _LOCK_TRIES))
+            # For whoever asks who works on it; a full disk may take that away.
+            with contextlib.suppress(OSError):
+                lock.write_text(this_process(), encoding="utf-8")
             if self.archive is None:
                 yield FREE
             else:
                 yield held.enter_context(self.archive.working_on(self.read(task_id)))
 
     @contextlib.contextmanager
-    def _alone_here(self, task_id: str) -> Iterator[None]:
-        try:
-            held = contextlib.ExitStack()
-            held.enter_context(locked(self.folder / f".{task_id}.lock", wait=False))
-        except BlockingIOError:
-            raise GuardrailRefused(
-                f"another plimsoll works on task {task_id}; wait until it ends, or cancel the "
-                f"task with plimsoll task cancel {task_id}"
-            ) from None
-        with held:
-            yield
+    def _alone_here(self, task_id: str, tries: int = 1) -> Iterator[Path]:
+        """Hold the lock of a task; gives its file.
+
+        tries: attempts, since whoever asks who works on the task holds it for a moment.
+        """
+        lock = self.folder / f".{task_id}.lock"
+        with contextlib.ExitStack() as held:
+            for left in reversed(range(tries)):
+                try:
+                    held.enter_context(locked(lock, wait=False))
+                    break
+                except BlockingIOError:
+                    if left:
+                        time.sleep(_LOCK_EVERY_S)
+                        continue
+                    raise GuardrailRefused(
+                        f"another plimsoll works on task {task_id}; wait until it ends, or cancel "
+                        f"the task with plimsoll task cancel {task_id}"
+                    ) from None
+            yield lock
 
     def is_worked_on(self, task_id: str) -> bool:
         """Whether a process works on a task: of this machine, or as the archive has it."""
+        return bool(self.worker_of(task_id))
+
+    def worker_of(self, task_id: str) -> str:
+        """The process that works on a task, `plimsoll 4711 on host`; empty where none does."""
         try:
             with self._alone_here(task_id):
                 pass
         except GuardrailRefused:
-            return True
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                named = (self.folder / f".{task_id}.lock").read_text(encoding="utf-8")
+                if len(named) <= _MOST_NAME and named.isprintable() and named:
+                    return named
+            return "plimsoll on this host"
         if self.archive is None:
-            return False
+            return ""
         with contextlib.suppress(ArchiveUnreachable):
-            return bool(self.archive.worker_of(self.read(task_id)))
-        return False
+            return self.archive.worker_of(self.read(task_id))
+        return ""
 
     # ---- the archive
 
@@ -402,10 +430,22 @@ class TaskFiles:
             archive.put_plan(task, self.read_plan(task, task.plan.plan_hash))
 
     def _mirror_all(self) -> None:
-        """Bring the tasks of the archive here, and open ones that it lacks there."""
+        if why := self.mirror():
+            _log.warning(
+                "%s; the tasks are as %s has them",
+                why,
+                self.folder,
+                extra=named(LogEvent.TASK_FAILED),
+            )
+
+    def mirror(self) -> str:
+        """Bring the tasks of the archive here, and open ones that it lacks there.
+
+        Returns why the archive cannot be reached, or nothing. Raises as `Bucket` does otherwise.
+        """
         archive = self.archive
         if archive is None:
-            return
+            return ""
         try:
             entries = archive.entries()
             for entry in entries:
@@ -414,12 +454,8 @@ class TaskFiles:
                         self._mirror(archive, entry.folder, entry.task_id)
             self._archive_missing({entry.task_id for entry in entries})
         except ArchiveUnreachable as exc:
-            _log.warning(
-                "%s; the tasks are as %s has them",
-                exc,
-                self.folder,
-                extra=named(LogEvent.TASK_FAILED),
-            )
+            return str(exc)
+        return ""
 
     def _mirror(self, archive: "TaskArchive", folder: str, task_id: str) -> None:
         """Bring the newer state of a task to where the older one is."""

@@ -6,12 +6,15 @@ from xml.etree import ElementTree
 import pytest
 
 from control.loop.view import LogLine, LoopView
+from control.tasks.broker_task import TaskPhase
+from control.tasks.task_listing import ListedTask, TaskListing, UnreadableTask
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.run import RunProgress
 from model.snapshot.snapshot import Snapshot
 from tests.support.hostile_names import HOSTILE, unprintable
 from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.listed_tasks import stopped
 from tests.support.tui.loop_views import AT_MS, disconnected, failed, judged, plan_ready, running
 from tests.support.tui.plan_views import with_frontier
 from tui.app import PlimsollApp
@@ -66,6 +69,14 @@ def _drawn(on: Stage) -> str:
     return "\n".join(strip.text for strip in strips)
 
 
+def _evil_tasks() -> TaskListing:
+    """A task and a damaged file whose texts are hostile."""
+    task = stopped().entered(TaskPhase.MOVING, AT_MS, f"evil{ALL}")
+    damaged = UnreadableTask(name=f"evil{ALL}", reason=f"evil{ALL}")
+    listed = ListedTask(task=task.model_copy(update={"by": ALL, "stopped_by": ALL}), worker=ALL)
+    return TaskListing(tasks=(listed,), unreadable=(damaged,))
+
+
 VIEWS = {
     "plan ready": plan_ready(),
     "running": running(),
@@ -80,6 +91,8 @@ async def test_no_screen_draws_control_sequences(view: LoopView) -> None:
     named = _named(view, f"evil{ALL}")
     seen = ""
     async with stage(named, size=(200, 50)) as on:
+        assert on.loop.tasks is not None
+        on.loop.tasks.listed = _evil_tasks()
         for mode in MODES:
             on.app.action_show_mode(mode)
             await on.settle()

@@ -1,7 +1,7 @@
 """The approval of exactly one plan."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual import work
@@ -33,47 +33,43 @@ CHECKING: Final = "competing rebalancers: being checked"
 CHECKED: Final = "competing rebalancers: none found"
 """The estimate begins with the checks of a run, which fail if there is one."""
 
+Preview = Callable[[Plan], Forecast]
+"""Estimates a run; called in another thread, and may raise PlimsollError."""
 
-class ApproveScreen(NamedDialog):
-    """Approve the plan shown, by its hash, once the cluster's name is typed.
 
-    A newer plan is never approved in its place; the dialog says that there is one.
-    """
-
-    BINDINGS = [Binding("escape", "no", "Cancel", id="approve.cancel")]
+class PlanDialog(NamedDialog):
+    """Execute exactly one plan, once its estimate was shown and the cluster's name is typed."""
 
     def __init__(
         self,
         plan: Plan,
         moment: Moment,
-        approve: Callable[[str], None],
-        preview: Callable[[Plan], Forecast],
+        act: Callable[[], None],
+        preview: Preview,
+        *,
+        title: str,
+        texts: Sequence[str],
+        aim: str,
+        yes: str,
+        refused: str,
     ) -> None:
-        """Call `preview`, which may raise PlimsollError, in another thread."""
-        cluster_name = moment.view.cluster_name
+        """Show `texts` below figures and estimate of the plan; the rest as in `NamedDialog`."""
         super().__init__(
-            cluster_name,
-            lambda: approve(plan.hash),
-            title=f"Approve plan {plan.hash[:12]}?",
-            texts=[
-                f"{balance(plan)}{leaders_only(plan)}"
-                f"{asked(moment.view)}{throttle_line(moment.throttle)}"
-                f"{rivals_line(moment.view)}{rules_lines(moment.stop_rules)}"
-                f"brokers: {touched(plan)}\n"
-                f"cluster {cluster_name}, id {plan.cluster_id}"
-            ],
-            aim="approve",
-            yes="Approve and run",
-            refused="Not approved",
+            moment.view.cluster_name,
+            act,
+            title=title,
+            texts=texts,
+            aim=aim,
+            yes=yes,
+            refused=refused,
         )
         self._plan, self._preview = plan, preview
-        self._known = moment.estimate
-        """The estimate that the header shows."""
+        self._known: Forecast | None = None
+        """The estimate, where it is known already."""
         self._stale = ""
-        """Why the plan can no longer be approved; empty while it can."""
+        """Why the plan can no longer be executed; empty while it can."""
 
     def on_mount(self) -> None:
-        self.watch(self.app, "moment", self._arrived)
         # The dialog is painted first: an estimate of thousands of moves takes a second.
         self.call_after_refresh(self._estimate)
 
@@ -99,12 +95,6 @@ class ApproveScreen(NamedDialog):
             self.say(reason)
             self.arm()
 
-    def _arrived(self, moment: Moment) -> None:
-        if self._stale or self._sent:
-            return
-        if reason := replaced(moment.view, self._plan):
-            self._refuse(reason)
-
     def first(self) -> ComposeResult:
         """What the plan does, and the estimate, which arrives a moment later."""
         yield Static(counts(self._plan), markup=False)
@@ -115,3 +105,51 @@ class ApproveScreen(NamedDialog):
     def armed(self) -> bool:
         """Whether the button may act and the plan can still be approved."""
         return super().armed and not self._stale
+
+
+class ApproveScreen(PlanDialog):
+    """Approve the plan shown, by its hash, once the cluster's name is typed.
+
+    A newer plan is never approved in its place; the dialog says that there is one.
+    """
+
+    BINDINGS = [Binding("escape", "no", "Cancel", id="approve.cancel")]
+
+    def __init__(
+        self, plan: Plan, moment: Moment, approve: Callable[[str], None], preview: Preview
+    ) -> None:
+        super().__init__(
+            plan,
+            moment,
+            lambda: approve(plan.hash),
+            preview,
+            title=f"Approve plan {plan.hash[:12]}?",
+            texts=[
+                f"{balance(plan)}{leaders_only(plan)}"
+                f"{asked(moment.view)}{run_lines(moment)}"
+                f"brokers: {touched(plan)}\n"
+                f"cluster {moment.view.cluster_name}, id {plan.cluster_id}"
+            ],
+            aim="approve",
+            yes="Approve and run",
+            refused="Not approved",
+        )
+        self._known = moment.estimate
+        """The estimate that the header shows."""
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "moment", self._arrived)
+
+    def _arrived(self, moment: Moment) -> None:
+        if self._stale or self._sent:
+            return
+        if reason := replaced(moment.view, self._plan):
+            self._refuse(reason)
+
+
+def run_lines(moment: Moment) -> str:
+    """Lines on how a run is throttled, and on what ends it."""
+    return (
+        f"{throttle_line(moment.throttle)}{rivals_line(moment.view)}"
+        f"{rules_lines(moment.stop_rules)}"
+    )

@@ -18,6 +18,7 @@ NAMES: Final = {
     "history": "show_mode('history')",
     "runs": "show_mode('history')",
     "log": "show_mode('log')",
+    "tasks": "show_mode('tasks')",
     "problems": "problems",
     "help": "help",
     "quit": "quit",

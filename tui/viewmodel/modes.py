@@ -1,4 +1,4 @@
-"""The six screens by name, in the order of their keys."""
+"""The seven screens by name, in the order of their keys."""
 
 from typing import NamedTuple
 
@@ -24,4 +24,5 @@ MODES = (
     ScreenMode("topics", "Topics", "Load and skew of each topic, and what is excluded"),
     ScreenMode("history", "History", "Previous runs: what was planned and achieved"),
     ScreenMode("log", "Log", "plimsoll's decisions, line by line"),
+    ScreenMode("tasks", "Tasks", "What was requested for brokers, and how far it is"),
 )

@@ -11,6 +11,8 @@ from tui.viewmodel.modes import MODES
 LEAST_PATH = 14
 """Columns below which there is no path."""
 GAP = 3
+SPACING = ((1, 1), (1, 0), (0, 1))
+"""Blanks around and between names, from most to least."""
 
 
 class ModeBar(Static):
@@ -44,13 +46,22 @@ class ModeBar(Static):
         frozen_ms = self._frozen_ms
         bound = [found.binding for found in self.screen.active_bindings.values()]
         keys = {b.id: self.app.get_key_display(b) for b in bound}
+        titles = [f"{keys.get(mode.binding, '')} {mode.title}".strip() for mode in MODES]
+        frozen = f" FROZEN at {clock_text(frozen_ms)} " if frozen_ms is not None else ""
+        path = LEAST_PATH if self._crumbs else 0
+        room = self.size.width - len(frozen) - sum(map(len, titles)) - path
+        # A blank around each name and one between them, or less where the path needs the room.
+        pad, gap = next(
+            (found for found in SPACING if room >= len(titles) * (2 * found[0] + found[1])),
+            SPACING[-1],
+        )
         parts = [
-            self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}") for mode in MODES
+            self._entry(mode.name, f"{' ' * pad}{title}{' ' * pad}")
+            for mode, title in zip(MODES, titles, strict=True)
         ]
-        if frozen_ms is not None:
-            words = f" FROZEN at {clock_text(frozen_ms)} "
-            parts.insert(0, Content(words).stylize("bold reverse"))
-        names = Content(" ").join(parts)
+        if frozen:
+            parts.insert(0, Content(frozen).stylize("bold reverse"))
+        names = Content(" " * gap).join(parts)
         self.update(Content.assemble(names, self._path(self.size.width - names.cell_length)))
 
     def _path(self, width: int) -> Content:
@@ -64,5 +75,5 @@ class ModeBar(Static):
         return Content(words.rjust(width - 1)).stylize("bold")
 
     def _entry(self, mode: str, words: str) -> Content:
-        name = Content(f" {words.strip()} ").stylize(f"@click=app.show_mode('{mode}')")
+        name = Content(words).stylize(f"@click=app.show_mode('{mode}')")
         return name.stylize("bold reverse") if mode == self._shown else name

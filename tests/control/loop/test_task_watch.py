@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from control.loop.dependencies import OpenTask, TaskSite
+from control.loop.loop import Loop
 from control.loop.task_watch import EVERY_S
 from control.loop.view import LoopView, Mode
 from control.planning.background_call import AtOnce
 from control.settings.auto_limits import EAGER
-from model.errors import ArchiveUnreachable, ExecutionStopped, PlimsollError
-from tests.support.control.loop_parts import LoopBench, RecordingExecutor, loop_bench
+from model.errors import ArchiveUnreachable, ExecutionStopped, GuardrailRefused, PlimsollError
+from tests.support.control.loop_parts import (
+    CannedObserver,
+    LoopBench,
+    RecordingExecutor,
+    loop_bench,
+    loop_parts,
+    loop_settings,
+)
 
 
 @dataclass
@@ -77,6 +85,33 @@ def test_an_operator_who_approves_plans_keeps_tasks_too(tmp_path: Path) -> None:
     found = loop_bench(tmp_path, RecordingExecutor(), settings=settings, tasks=tasks)
     found.turns(6, 20.0)
     assert tasks.looks == 0
+
+
+def test_a_person_has_a_task_worked_on(tmp_path: Path) -> None:
+    found = loop_bench(tmp_path, RecordingExecutor(), settings={"mode": Mode.APPROVE})
+    seen: list[TaskSite] = []
+
+    def do(site: TaskSite) -> str:
+        seen.append(site)
+        with pytest.raises(GuardrailRefused, match="a run is in progress"):
+            found.loop.work_on(Task())
+        return "task a is done"
+
+    with pytest.raises(GuardrailRefused, match="no loads have been measured yet"):
+        found.loop.work_on(Task(do))
+    found.turns(1, 20.0)
+    found.loop.work_on(Task(do))
+    (site,) = seen
+    assert (site.steering.by, site.moves_in_flight) == ("ada", EAGER.moves_in_flight)
+    assert found.log.count("is continued") == 1
+    assert "the work on a task ended: task a is done" in found.log
+
+
+def test_no_task_is_worked_on_read_only(tmp_path: Path) -> None:
+    settings = loop_settings(tmp_path, mode=Mode.READ_ONLY)
+    found = Loop(settings, loop_parts(CannedObserver([]), None))
+    with pytest.raises(GuardrailRefused, match="read-only"):
+        found.work_on(Task())
 
 
 def test_a_pause_holds_tasks_back(tmp_path: Path) -> None:

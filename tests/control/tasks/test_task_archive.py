@@ -14,6 +14,7 @@ from control.tasks.sealed_files import checksum_of
 from control.tasks.task_archive import CALL_S, SPARE_S, TaskArchive
 from control.tasks.task_files import TaskCancelled, TaskFiles
 from control.tasks.task_hold import PATIENCE_S
+from control.tasks.task_listing import task_listing
 from control.tasks.task_runner import cancel
 from model.errors import (
     ArchiveUnreachable,
@@ -555,3 +556,22 @@ def test_a_watcher_plans_on_the_marks_it_knows_while_the_bucket_is_away(
     b.away = False
     a.files.change_marks("c", lambda marks: ())
     assert watcher("c", clusters.brokers(4))[3].state is BrokerState.ALIVE
+
+
+# ---- what a screen lists
+
+
+def test_a_listing_has_the_tasks_and_the_workers_of_other_hosts(a: Site, b: Site) -> None:
+    add(a)
+    with a.files.working_on(TASK):
+        (found,) = task_listing(b.files, "c").tasks
+        assert (found.task.task_id, found.worker) == (TASK, "a")
+    assert task_listing(b.files, "c").tasks[0].worker == ""
+
+
+def test_a_listing_without_the_archive_says_that_it_has_what_the_host_knows(a: Site) -> None:
+    add(a)
+    a.away = True
+    found = task_listing(a.files, "c")
+    assert [of.task.task_id for of in found.tasks] == [TASK]
+    assert found.warning.endswith(f"the tasks are as {a.files.folder} has them")

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from control.loop.dependencies import LoopSettings
+from control.loop.dependencies import LoopSettings, OpenTask, TaskSite
 from control.loop.run_lag import RunLag
 from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
 from control.planning.plan_overrides import PlanOverrides
 from control.settings.auto_limits import EAGER
 from control.settings.screen_settings import ScreenSettings
+from control.tasks.task_listing import TaskListing
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -424,6 +425,48 @@ class FakePast:
         self.rolled_back.append((plan.hash, by))
 
 
+@dataclass
+class FakeTasks:
+    """Records its calls."""
+
+    listed: TaskListing = field(default_factory=TaskListing)
+    plan: Plan | None = None
+    """The plan that waits for approval."""
+    refuses: PlimsollError | None = None
+    """Error raised by each request."""
+    readings: int = 0
+    cancelled: list[tuple[str, str]] = field(default_factory=list)
+
+    def listing(self, cluster_id: str) -> TaskListing:
+        self.readings += 1
+        return self.listed
+
+    def cancel(self, task_id: str, by: str) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.cancelled.append((task_id, by))
+
+    def waiting_plan(self, task_id: str) -> Plan | None:
+        return self.plan
+
+    def resumed(self, task_id: str, by: str, approved: str = "") -> OpenTask:
+        if self.refuses is not None:
+            raise self.refuses
+        return FakeTask(title=task_id, by=by, approved=approved)
+
+
+@dataclass(frozen=True)
+class FakeTask:
+    """A task that was passed on."""
+
+    title: str
+    by: str
+    approved: str
+
+    def work(self, site: TaskSite) -> str:
+        raise NotImplementedError
+
+
 FORECAST = Forecast(
     seconds=75.0,
     least_s=70.0,
@@ -457,6 +500,8 @@ class FakeLoop:
     reports: tuple[RunReport, ...] = ()
     clock: Callable[[], float] = time.time
     previous_runs: FakePast = field(default_factory=FakePast)
+    tasks: FakeTasks | None = field(default_factory=FakeTasks)
+    worked_on: list[OpenTask] = field(default_factory=list)
     forecast: Forecast | PlimsollError = FORECAST
     """Value returned or error raised by `preview`."""
 
@@ -494,6 +539,11 @@ class FakeLoop:
         if isinstance(self.forecast, PlimsollError):
             raise self.forecast
         return self.forecast
+
+    def work_on(self, task: OpenTask) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.worked_on.append(task)
 
     def acted(self, words: str) -> None:
         self.actions.append(words)

@@ -1,4 +1,4 @@
-"""The six screens and switching between them."""
+"""The seven screens and switching between them."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_a_screen_shows_the_latest_view_when_opened() -> None:
         assert "PLAN READY" in on.header
 
 
-@pytest.mark.parametrize("key", [str(n) for n in range(1, 7)])
+@pytest.mark.parametrize("key", [str(n) for n in range(1, 8)])
 async def test_approval_stop_and_pause_work_on_every_screen(key: str) -> None:
     async with stage(plan_ready()) as on:
         await on.press(key, "A", *NAME, "enter")
@@ -71,7 +71,7 @@ async def test_keys_of_screens_do_nothing_under_a_question() -> None:
 
 async def test_read_only_holds_on_every_screen() -> None:
     async with stage(plan_ready(Mode.READ_ONLY)) as on:
-        for number in range(1, 7):
+        for number in range(1, 8):
             await on.press(str(number), "A", "X", "P")
             assert len(on.app.screen_stack) == 1
             assert not on.app.screen.active_bindings["A"].enabled

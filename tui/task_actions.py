@@ -1,0 +1,145 @@
+"""The operator's requests about tasks: list, resume and cancel them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from control.tasks.task_listing import ListedTask, TaskListing
+from model.errors import PlimsollError
+from model.plan.plan import Plan
+from tui.host import Host
+from tui.loop_port import Engine
+from tui.screens.approve import Preview
+from tui.screens.question import Question
+from tui.screens.task_plan import TaskPlanScreen
+from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.tasks.task_questions import (
+    NO_PLAN_YET,
+    RESUMED,
+    cancel_text,
+    not_open,
+    not_resumed,
+)
+
+T = TypeVar("T")
+
+
+class TaskActions:
+    """Confirm what needs confirmation, then pass the request on."""
+
+    def __init__(self, app: Host, engine: Engine, user: str, preview: Preview) -> None:
+        """preview: estimates the run of a plan."""
+        self._app, self._engine, self._user = app, engine, user
+        self._preview = preview
+
+    @property
+    def known(self) -> bool:
+        """Whether there can be tasks at all."""
+        return self._engine.tasks is not None
+
+    def listing(self, cluster_id: str) -> TaskListing:
+        """Read the tasks of a cluster; not for the thread that draws."""
+        tasks = self._engine.tasks
+        return TaskListing() if tasks is None else tasks.listing(cluster_id)
+
+    def cancel(self, of: ListedTask, then: Callable[[], None]) -> None:
+        """Cancel a task after a confirmation; call `then` once that is done."""
+        if refusal("cancel_task", self._app.moment) is not None:
+            return
+        if reason := not_open(of.task, "cancel"):
+            self._warn(reason)
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._app.run_worker(self._cancel(of.task.task_id, then), group="task")
+
+        self._app.push_screen(
+            Question(
+                f"Cancel the task to {of.task.words()}?",
+                cancel_text(of),
+                yes="Cancel the task",
+                no="Keep the task",
+            ),
+            answered,
+        )
+
+    def resume(self, of: ListedTask, then: Callable[[], None]) -> None:
+        """Resume a task after a confirmation; call `then` once it has begun."""
+        if refusal("resume_task", self._app.moment) is not None:
+            return
+        if reason := not_resumed(of):
+            self._warn(reason)
+            return
+        self._app.run_worker(self._ask_resume(of, then), group="task", exclusive=True)
+
+    async def _ask_resume(self, of: ListedTask, then: Callable[[], None]) -> None:
+        tasks, task_id = self._engine.tasks, of.task.task_id
+        if tasks is None:
+            return
+        found = await self._result(lambda: (tasks.waiting_plan(task_id),))
+        if found is None:
+            return
+        if (plan := found[0]) is not None:
+            self._app.push_screen(
+                TaskPlanScreen(
+                    of.task.words(), plan, self._app.moment, self._starter(of, then), self._preview
+                )
+            )
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._app.run_worker(self._resume(of, then), group="task")
+
+        text = RESUMED if of.task.approved else NO_PLAN_YET
+        title = f"Resume the task to {of.task.words()}?"
+        self._app.push_screen(Question(title, text, yes="Resume", no="Cancel"), answered)
+
+    def _starter(self, of: ListedTask, then: Callable[[], None]) -> Callable[[Plan], None]:
+        """Starts the work on a task with the plan that was approved; from another thread."""
+
+        def start(plan: Plan) -> None:
+            self._work_on(of.task.task_id, plan.hash)
+            self._app.call_from_thread(then)
+
+        return start
+
+    def _work_on(self, task_id: str, approved: str = "") -> None:
+        tasks = self._engine.tasks
+        if tasks is not None:
+            self._engine.work_on(tasks.resumed(task_id, self._user, approved))
+
+    async def _resume(self, of: ListedTask, then: Callable[[], None]) -> None:
+        if await self._done(lambda: self._work_on(of.task.task_id)):
+            self._app.notify(f"working on the task to {of.task.words()}", timeout=5, markup=False)
+            then()
+
+    async def _cancel(self, task_id: str, then: Callable[[], None]) -> None:
+        tasks = self._engine.tasks
+        if tasks is None:
+            return
+        if await self._done(lambda: tasks.cancel(task_id, self._user)):
+            self._app.log_action(f"cancel task {task_id}")
+            self._app.notify(f"task {task_id} is cancelled", timeout=5, markup=False)
+        then()
+
+    async def _done(self, act: Callable[[], None]) -> bool:
+        """Whether the request was accepted; shows why not."""
+
+        def done() -> bool:
+            act()
+            return True
+
+        return await self._result(done) or False
+
+    async def _result(self, ask: Callable[[], T]) -> T | None:
+        """Return the result, or None after showing why the request was refused."""
+        try:
+            return await asyncio.to_thread(ask)
+        except PlimsollError as exc:
+            self._app.notify(str(exc), severity="error", timeout=15, markup=False)
+            return None
+
+    def _warn(self, reason: str) -> None:
+        self._app.notify(reason, severity="warning", timeout=5, markup=False)

@@ -1,0 +1,1 @@
+"""The tasks on brokers, and one of them, as plain values."""
