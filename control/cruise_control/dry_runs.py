@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from control.cruise_control.answers import ILLEGAL, Failed
 from control.cruise_control.goal_names import UnknownGoal, with_named
 from control.cruise_control.requests import BadRequest, Request
+from control.planning.disk_request import broker_of, paths_of, plan_disk_removal
 from control.planning.repair_request import plan_repair
 from control.planning.replication_request import plan_replication, topics_of
 from control.planning.validate import refuse_broken
@@ -37,7 +38,6 @@ UNSUPPORTED: Final = {
     "rebalance_disk": (
         "plimsoll balances log directories with all else; set level_directories in [goals]"
     ),
-    "brokerid_and_logdirs": "plimsoll demotes whole brokers",
     "replication_throttle": "set throttle in the settings of plimsoll",
 }
 """Parameters that would change what is done, and why they are refused."""
@@ -83,6 +83,8 @@ def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Plann
             return _on_brokers(request, snapshot, goals, parts.solve)
         if name == "topic_configuration":
             return _replication(request, snapshot, goals, parts.limits)
+        if name == "remove_disks":
+            return _without_disks(request, snapshot, goals, parts.solve)
         if name == "fix_offline_replicas":
             found = plan_repair(snapshot, goals, parts.solve)
             plan = None if found is None else found.plan
@@ -106,12 +108,18 @@ def _refuse_unsupported(request: Request) -> None:
 def _refuse_unknown(request: Request, snapshot: Snapshot) -> None:
     """Raise Failed where a named broker does not exist, in the words that Strimzi looks for."""
     named = (*request.brokers(), *request.values.get("destination_broker_ids", ()))
-    unknown = sorted({*named} - {*snapshot.broker})
+    _refuse_missing(snapshot, named)
+    if request.endpoint.name == "demote_broker" and "brokerid_and_logdirs" in request.values:
+        raise BadRequest("brokerid_and_logdirs is not supported: plimsoll demotes whole brokers")
+    if request.endpoint.name in OPERATION_OF and not request.brokers():
+        raise BadRequest("brokerid is missing")
+
+
+def _refuse_missing(snapshot: Snapshot, brokers: Collection[BrokerId]) -> None:
+    unknown = sorted({*brokers} - {*snapshot.broker})
     if unknown:
         listed = ", ".join(map(str, unknown[:MOST_NAMED]))
         raise Failed(f"Broker [{listed}] does not exist.", ILLEGAL)
-    if request.endpoint.name in OPERATION_OF and not request.brokers():
-        raise BadRequest("brokerid is missing")
 
 
 def _goals(request: Request, goals: Goals) -> Goals:
@@ -186,6 +194,31 @@ def _factor(replicas: int) -> int:
     if not 1 <= replicas < 2**15:
         raise BadRequest(f"a replication factor is at least 1, not {replicas}")
     return replicas
+
+
+# ---- log directories
+
+
+def _without_disks(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) -> Planned:
+    broker, paths = _disks(request)
+    _refuse_missing(snapshot, [broker])
+    named = paths_of(broker_of(snapshot, broker), paths)
+    found = plan_disk_removal(snapshot, goals, solve, broker, named)
+    return _of(snapshot, goals, None if found is None else found.plan)
+
+
+def _disks(request: Request) -> tuple[BrokerId, tuple[str, ...]]:
+    """The broker and its directories of `0-/kafka/logs-1,0-/kafka/logs-2`. Raises BadRequest."""
+    named: dict[str, list[str]] = {}
+    for item in request.values.get("brokerid_and_logdirs", ()):
+        broker, _, path = item.partition("-")
+        named.setdefault(broker, []).append(path)
+    if len(named) != 1:
+        raise BadRequest("brokerid_and_logdirs names the log directories of one broker")
+    ((text, paths),) = named.items()
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_NAMED and all(paths)):
+        raise BadRequest("brokerid_and_logdirs is BROKER-PATH, such as 0-/kafka/logs-1")
+    return BrokerId(int(text)), tuple(paths)
 
 
 # ---- tasks on brokers

@@ -1,6 +1,6 @@
 """The result of a plan in Cruise Control's form, `OptimizationResult`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from control.cruise_control.state_documents import balancedness, proposal_docume
 from model.evaluate import evaluate
 from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
-from model.plan.plan import Move
+from model.plan.plan import ANY_DIR, Move
 from model.snapshot.snapshot import BrokerState, Count, Resource, Snapshot
 
 _STATISTICS: Final = {
@@ -96,7 +96,7 @@ def _summary(found: Planned, moves: Sequence[Move]) -> dict[str, Any]:
         "numReplicaMovements": sum(len(move.added) for move in moves),
         "dataToMoveMB": int(-(-copied // MIB)),
         "numIntraBrokerReplicaMovements": len(inside),
-        "intraBrokerDataToMoveMB": 0,
+        "intraBrokerDataToMoveMB": int(-(-sum(map(_inside_of(snapshot), moves)) // MIB)),
         "numLeaderMovements": sum(m.leader_before != m.leader_after for m in moves),
         "recentWindows": 1,
         "monitoredPartitionsPercentage": PERCENT * measured,
@@ -106,6 +106,23 @@ def _summary(found: Planned, moves: Sequence[Move]) -> dict[str, Any]:
         "provisionStatus": "UNDECIDED",
         "provisionRecommendation": "",
     }
+
+
+def _inside_of(snapshot: Snapshot) -> Callable[[Move], int]:
+    """Bytes that a move copies between directories of one broker."""
+
+    def inside(move: Move) -> int:
+        row = snapshot.find(move.id)
+        if row is None or not move.log_dirs_after:
+            return 0
+        before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
+        after = zip(move.replicas_after, move.log_dirs_after, strict=False)
+        changed = sum(
+            path not in (ANY_DIR, before[broker]) for broker, path in after if broker in before
+        )
+        return changed * max(0, int(snapshot.partitions.local_bytes[row]))
+
+    return inside
 
 
 def _statistics(snapshot: Snapshot, loads: Mapping[BrokerId, Loads]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ _PLANS: Final = (
         _PLANNED,
         _BROKERS,
         _kinds(Kind.FLAG, "skip_urp_demotion exclude_follower_demotion"),
-        _kinds(Kind.TEXT, "brokerid_and_logdirs"),
+        _kinds(Kind.NAMES, "brokerid_and_logdirs"),
     ),
     _endpoint("POST", "fix_offline_replicas", _PLANNED),
     _endpoint(
@@ -181,6 +181,12 @@ _PLANS: Final = (
         _kinds(Kind.REGEX, "topic"),
         _kinds(Kind.NUMBER, "replication_factor"),
         _kinds(Kind.FLAG, "skip_rack_awareness_check"),
+    ),
+    _endpoint(
+        "POST",
+        "remove_disks",
+        _kinds(Kind.FLAG, "dryrun stop_ongoing_execution"),
+        _kinds(Kind.NAMES, "brokerid_and_logdirs"),
     ),
 )
 

@@ -16,7 +16,7 @@ from control.cruise_control.user_tasks import TaskStatus, UserTasks
 from control.service.service_state import ServiceState
 from model.errors import ConfigError
 from model.goals.goals import Goal, Goals
-from model.snapshot.snapshot import BrokerState, Count, Resource, StorageKind
+from model.snapshot.snapshot import BrokerState, Count, LogDir, Resource, StorageKind
 from tests.control.cruise_control.test_reads import seen
 from tests.support.control.cruise_bench import CruiseClient, Reply, served
 from tests.support.control.cruise_schema import check
@@ -193,6 +193,31 @@ def test_replicas_on_a_dead_broker_are_moved(
     ]
     assert move["oldReplicas"] == [1, 4]
     assert 4 not in move["newReplicas"]
+
+
+def test_log_directories_are_emptied_as_strimzi_requests_it(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    dirs = tuple(LogDir(path=f"/kafka/data-{n}", capacity_bytes=1e9) for n in range(2))
+    members = [b.model_copy(update={"log_dirs": dirs}) for b in clusters.brokers(2)]
+    snapshot = clusters.wide(
+        members, [(1,), (1,), (2,)], {Resource.DISK: [2.0**20] * 3}, dirs=[[0], [1], [0]]
+    )
+    seen(tmp_path, state, parts, snapshot)
+    query = "remove_disks?json=true&dryrun=true&brokerid_and_logdirs=1-%2Fkafka%2Fdata-0"
+    found = planned(client, query)
+    summary = found["summary"]
+    assert (summary["numIntraBrokerReplicaMovements"], summary["numReplicaMovements"]) == (1, 0)
+    assert summary["intraBrokerDataToMoveMB"] >= 1
+    for wrong, status, words in (
+        ("", 400, "names the log directories of one broker"),
+        ("&brokerid_and_logdirs=1-/a,2-/b", 400, "of one broker"),
+        ("&brokerid_and_logdirs=x", 400, "is BROKER-PATH"),
+        ("&brokerid_and_logdirs=7-/a", 500, "Broker [7] does not exist."),
+        ("&brokerid_and_logdirs=1-/a", 500, "/a"),
+    ):
+        reply = result(client, "POST", f"remove_disks?json=true&dryrun=true{wrong}")
+        assert (reply.status, words in reply.error) == (status, True), reply.text
 
 
 @pytest.mark.parametrize(
