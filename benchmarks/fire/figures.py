@@ -33,6 +33,9 @@ class Figures:
         self.counts["runs resumed"] += outcome.resumes
         self.counts["runs rolled back"] += outcome.rollbacks
         self.counts["takeovers by another host"] += outcome.takeovers
+        self.counts["tasks requested"] += outcome.tasks
+        self.counts["tasks continued by another process"] += outcome.continued
+        self.counts["tasks taken over by another host"] += outcome.task_takeovers
         self.counts["checks"] += outcome.checks
         self.met += outcome.met
         self.days += outcome.seconds / 86400

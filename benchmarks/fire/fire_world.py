@@ -4,7 +4,7 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,10 +24,13 @@ from benchmarks.fire.scenarios import (
     PlannedFault,
     Scenario,
 )
+from benchmarks.fire.task_invariants import TaskInvariants
 from benchmarks.fire.world_admin import CALL_S, Change, Passage, WorldAdmin
 from benchmarks.fire.world_bucket import MemoryBucket, WorldS3
 from benchmarks.fire.world_files import Disk, simulated
+from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
+from control.tasks.broker_task import BrokerTask, TaskPhase
 from executor.executor import Executor
 from executor.journal.archive import Archive
 from executor.journal.lease import Lease
@@ -38,7 +41,7 @@ from executor.run.rollback_plan import restores
 from executor.timing import RunLimits, Timing
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
-from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.errors import ConfigError, ExecutionStopped, GuardrailRefused, PlimsollError
 from model.ids import BrokerId
 from model.run import MoveState, RunReport, RunState
 
@@ -76,6 +79,12 @@ class Outcome:
     resumes: int
     rollbacks: int
     takeovers: int
+    tasks: int
+    """Tasks that were requested."""
+    continued: int
+    """Processes that worked on a task of an earlier one."""
+    task_takeovers: int
+    """Tasks that another host has continued, once their leases had ended."""
     checks: int
     ended: str
     """How the newest run ended."""
@@ -119,7 +128,9 @@ class Host:
             pause=lambda seconds: self.sleep(seconds / rate),
             steady_s=lambda: (cluster.now_s - _BEGIN_S) * rate,
         )
-        self.disk = Disk(self.folder, self.rng, self.step, met=self._met_on_disk)
+        self.disk = Disk(
+            self.folder, self.rng, self.step, met=self._met_on_disk, replaced=self._replaced
+        )
 
     @property
     def name(self) -> str:
@@ -214,19 +225,53 @@ class Host:
 
     # ---- processes
 
+    def _replaced(self, path: str, before: bytes | None) -> None:
+        """Check a task that was replaced on the disk, unless the bucket has the truth."""
+        world = self.world
+        if world.tasks is not None and not world.has_bucket:
+            there = Path(path)
+            if there.suffix == ".json" and there.parent.name == "tasks":
+                world.tasks.written(before, there.read_bytes())
+
+    def bucket(self) -> Bucket | None:
+        """A new process's client of the bucket; None without one."""
+        world = self.world
+        if not world.has_bucket:
+            return None
+        wire = WorldS3(
+            world.bucket,
+            sleep=self.sleep,
+            step=self.step,
+            fault=self.next_bucket_fault,
+            after=world.cluster.after,
+        )
+        return Bucket(S3Settings(bucket="fire"), lambda _: cast("Any", wire))
+
+    def tasks(self, *, patient: bool = False) -> TaskProcess | None:
+        """A new process that works on tasks; None in a world without any."""
+        world, request = self.world, self.world.scenario.task
+        if request is None or world.tasks is None:
+            return None
+        return TaskProcess(
+            scenario=world.scenario,
+            request=request,
+            name=self.name,
+            folder=self.folder,
+            timing=self.timing,
+            executor=self.executor(),
+            admin=WorldAdmin(world.cluster, self),
+            bucket=self.bucket(),
+            steering=self.steering,
+            holder_of=lambda task_id: world.bucket.workers.get(task_id, ""),
+            invariants=world.tasks,
+            patient=patient,
+        )
+
     def executor(self) -> Executor:
         """The executor of a new process, which knows only its disk and the bucket."""
         world = self.world
         archive = None
-        if world.has_bucket:
-            wire = WorldS3(
-                world.bucket,
-                sleep=self.sleep,
-                step=self.step,
-                fault=self.next_bucket_fault,
-                after=world.cluster.after,
-            )
-            bucket = Bucket(S3Settings(bucket="fire"), lambda _: cast("Any", wire))
+        if (bucket := self.bucket()) is not None:
             lease = Lease(bucket, self.timing, call_s=CALL_S, holder=self.name)
             archive = Archive(bucket, lease, self.timing)
         scenario = world.scenario
@@ -271,6 +316,7 @@ class Host:
                 self.world.ended = str(exc)
                 self.sleep(_BETWEEN_S)
         except Dead:
+            self.disk.die()
             self._die()
         except Exception as exc:  # noqa: BLE001 - whatever it is, it is a finding
             self.world.invariants.broken("no unexpected error", repr(exc))
@@ -290,6 +336,8 @@ class Host:
 
     def _act(self, way: str) -> bool:
         """Do about the run what its state asks for; whether nothing is left to do."""
+        if (tasks := self.tasks()) is not None:
+            return tasks.act(way)
         executor = self.executor()
         runs = executor.runs(self.folder, CLUSTER_ID)
         if not runs:
@@ -312,6 +360,24 @@ class Host:
         return self._reported(executor.execute, back).state is RunState.DONE
 
     def _rest(self) -> bool:
+        world, tasks = self.world, self.tasks(patient=True)
+        if tasks is None:
+            return self._run_rests()
+        try:
+            task = tasks.rest()
+        except ExecutionStopped:
+            # Without an excuse, nothing may be left that only a person could solve.
+            task = tasks.newest()
+            if task is None or not (world.invariants.stolen or world.invariants.late):
+                raise
+        if task is not None and task.is_open and task.phase is not TaskPhase.FAILED:
+            return False
+        if not self._run_rests():
+            return False
+        world.task_rests(task, tasks.marks())
+        return True
+
+    def _run_rests(self) -> bool:
         executor, world = self.executor(), self.world
         runs = executor.runs(self.folder, CLUSTER_ID)
         if not runs:
@@ -347,6 +413,7 @@ class World:
         self.actors = Actors(self.cluster)
         self.bucket = MemoryBucket()
         self.invariants = Invariants(scenario, self.cluster)
+        self.tasks = None if scenario.task is None else self._tasks(scenario.task.broker)
         self.met: Counter[FaultKind] = Counter()
         self.crashes = self.resumes = self.rollbacks = 0
         self.ended = ""
@@ -399,11 +466,26 @@ class World:
             resumes=self.resumes,
             rollbacks=self.rollbacks,
             takeovers=self.bucket.takeovers,
+            tasks=len(self.tasks.acknowledged) if self.tasks is not None else 0,
+            continued=self.tasks.continued if self.tasks is not None else 0,
+            task_takeovers=self.bucket.task_takeovers,
             checks=self.invariants.checks,
             ended=self.ended,
             seconds=self.cluster.now_s - _BEGIN_S,
             trace=self._trace.hexdigest(),
         )
+
+    def _tasks(self, empties: BrokerId) -> TaskInvariants:
+        found = TaskInvariants(invariants=self.invariants, place=self._task, empties=empties)
+        self.bucket.task_written = found.written
+        return found
+
+    def _task(self, task_id: str) -> bytes | None:
+        """The newest state of a task, where the truth about it lies."""
+        if self.has_bucket:
+            return self.bucket.task(task_id)
+        path = self.hosts[0].folder / "tasks" / f"{task_id}.json"
+        return path.read_bytes() if path.exists() else None
 
     def note(self, *what: object) -> None:
         """Add to the trace."""
@@ -412,7 +494,9 @@ class World:
     # ---- what was found
 
     def readable(self, host: Host) -> None:
-        """Check the journals of a host, none of whose processes is writing."""
+        """Check the journals and tasks of a host, none of whose processes is writing."""
+        if self.tasks is not None:
+            self.tasks.kept({host.name: host.folder / "tasks"})
         for path in run_paths(host.folder):
             data = path.read_bytes()
             if self._read.get(path) == data:
@@ -443,6 +527,14 @@ class World:
         if "has changed since the plan was made" in report.reason:
             ended.append(MoveState.PLANNED)
         return bool(report.reason) and all(m.state in ended for m in report.moves)
+
+    def task_rests(self, task: BrokerTask | None, marks: Mapping[BrokerId, str]) -> None:
+        """Check the newest task once the world is at rest."""
+        if task is None or self.tasks is None:
+            self.ended = "no task was requested"
+            return
+        self.ended = f"task {task.phase}: {task.note}"
+        self.tasks.at_rest(task.task_id, task.phase, task.note, marks)
 
     def rests(self, newest: PastRun) -> None:
         """Check the world once it is at rest."""

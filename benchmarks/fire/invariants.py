@@ -5,7 +5,7 @@ the plan's, and the lease by the object in the bucket.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,7 +15,7 @@ from benchmarks.fire.world_admin import CALL_S, Change
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulated_cluster.cluster import SimulatedCluster
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan.plan import Move
+from model.plan.plan import Move, Plan
 
 _COUNTED: Final = ("issuing", "cancelling", "electing")
 
@@ -86,12 +86,23 @@ class Invariants:
     """Lists between those before and after that lie in fewer racks."""
     late: bool = False
     """Whether a request has arrived after its time-out."""
+    ends_of: defaultdict[PartitionId, set[BrokerId]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+    """Brokers before and after the approved moves of each partition."""
     _sent: Counter[tuple[str, PartitionId]] = field(default_factory=Counter)
     _known: dict[str, Announced] = field(default_factory=dict)
     _moves: dict[PartitionId, Move] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._moves = {move.id: move for move in self.scenario.plan.moves}
+        if self.scenario.task is None:
+            self.approve(self.scenario.plan)
+
+    def approve(self, plan: Plan) -> None:
+        """Note that the moves of a plan, and their rollback, are approved."""
+        for move in plan.moves:
+            self.ends_of[move.id] |= {*move.replicas_before, *move.replicas_after}
 
     def broken(self, invariant: str, detail: str) -> None:
         """Note a violation; the first one counts."""
@@ -180,7 +191,7 @@ class Invariants:
 
     def _approved(self, pid: PartitionId, target: tuple[BrokerId, ...]) -> None:
         move = self._moves.get(pid)
-        ends = {*move.replicas_before, *move.replicas_after} if move else set()
+        ends = self.ends_of[pid]
         detail = f"{pid} to {list(target)}"
         self.check({*target} <= ends, "only approved placements", detail)
         if move is not None:

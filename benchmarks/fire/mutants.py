@@ -3,12 +3,20 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
 from benchmarks.fire.fire_world import outcome_of
 from benchmarks.fire.invariants import Violation
 from benchmarks.fire.scenarios import scenario_of
+from control.tasks import operations, task_runner
+from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks.operations import Left
+from control.tasks.task_archive import TaskArchive
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_hold import TaskHold
+from control.tasks.task_runner import TaskRunner
 from executor.health import competing_rebalancers
 from executor.journal import archive, run_journal
 from executor.journal.archive import Archive
@@ -21,6 +29,7 @@ from executor.run.move_state_machine import MoveStateMachine, MoveStep
 from executor.run.overrides import ClusterOverrides, RunOverrides
 from executor.throttle.quota import ClusterThrottle, ThrottleSettings
 from executor.throttle.run_throttle import RunThrottle
+from model import files
 from model.errors import WriterBarred
 from model.run import JournalEvent
 
@@ -155,6 +164,82 @@ def _by_the_wall_clock(self: Lease, held: Any) -> float:
     return until_s - float(timing.now_s())
 
 
+def _unasked(self: Any) -> bool:
+    """As `TaskRunner._ask`, but nobody is asked."""
+    now_ms = self._parts.now_ms()
+    self._change(
+        lambda task: task.with_plan(approved_by="nobody", approved_at_ms=now_ms).entered(
+            TaskPhase.APPROVED, now_ms
+        )
+    )
+    self._mark()
+    return True
+
+
+def _cancelled_is_open(change: Any) -> Any:
+    """Changes of a task that go on from before its cancel."""
+
+    def mutated(self: Any, task_id: str, how: Any, hold: Any) -> Any:
+        def reopened(task: BrokerTask) -> BrokerTask:
+            phases = tuple(p for p in task.phases if p.phase is not TaskPhase.CANCELLED)
+            return task.model_copy(update={"phases": phases})
+
+        newest = TaskFiles._newest  # noqa: SLF001 - it is mutated
+
+        def open_again(files: Any, of: str) -> Any:
+            found = newest(files, of)
+            return type(found)(reopened(found.task), found.etag)
+
+        with patch.object(TaskFiles, "_newest", open_again):
+            return change(self, task_id, how, hold)
+
+    return mutated
+
+
+def _whatever_is_there(self: Any, key: str, body: bytes, etag: str) -> bool:
+    """As `TaskArchive._put`, without a condition."""
+    del etag
+    found = self._bucket.get(key)
+    put = self._bucket.put_over(key, body, found.etag) if found else self._bucket.put_new(key, body)
+    return put is not None
+
+
+def _nothing_left(task: Any, parts: Any, observe: Any) -> Left:
+    del task, parts, observe
+    return Left.of((), "")
+
+
+def _empties_nothing() -> Mutant:
+    def put(stack: ExitStack) -> None:
+        changed = {
+            operation: replace(rules, left=_nothing_left)
+            for operation, rules in operations.OPERATIONS.items()
+        }
+        stack.enter_context(patch.object(task_runner, "OPERATIONS", changed))
+
+    return put
+
+
+def _finished_unmarked(finish: Any) -> Any:
+    def mutated(self: Any, verified: str = "") -> bool:
+        more: bool = finish(self, verified)
+        task_runner.unmark(self._parts.files, self.task)
+        return more
+
+    return mutated
+
+
+def _rewritten(entered: Any) -> Any:
+    """A new phase in the place of the newest one."""
+
+    def mutated(self: Any, phase: Any, at_ms: int, note: str = "") -> Any:
+        found = entered(self, phase, at_ms, note)
+        kept = (*found.phases[:-2], found.phases[-1])
+        return found.model_copy(update={"phases": kept}) if len(self.phases) > 1 else found
+
+    return mutated
+
+
 MUTANTS: Final[Mapping[str, Mutant]] = {
     "records are not synced": _set(run_journal, "os", _NoSync()),
     "the journal's folder is not synced": _set(run_journal, "sync_folder", lambda _folder: None),
@@ -192,6 +277,15 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "the number of records is not kept": _around(
         run_journal, "sealed", lambda seal: lambda record, _end: seal(record, JournalEnd())
     ),
+    "files are replaced without a sync": _set(files, "os", _NoSync()),
+    "folders of replaced files are not synced": _set(files, "sync_folder", lambda _folder: None),
+    "nobody is asked about the plan of a task": _set(TaskRunner, "_ask", _unasked),
+    "a cancelled task goes on": _around(TaskFiles, "_change", _cancelled_is_open),
+    "a task is written over what others wrote": _set(TaskArchive, "_put", _whatever_is_there),
+    "the lease of a task is not checked": _set(TaskHold, "need", lambda _: None),
+    "a task is done without a check of the cluster": _empties_nothing(),
+    "the mark ends with the task": _around(TaskRunner, "_finish", _finished_unmarked),
+    "phases replace one another": _around(BrokerTask, "entered", _rewritten),
 }
 """By what the bug is."""
 

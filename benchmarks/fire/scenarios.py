@@ -19,6 +19,8 @@ HEALED_S: Final = 160.0
 _BEGIN_S: Final = 20.0
 _TOPICS: Final = ("orders", "clicks")
 _MOST_FAULTS: Final = 7
+_OF_TASKS: Final = 0.4
+"""Share of the worlds in which a task makes the plans."""
 
 
 class FaultKind(StrEnum):
@@ -87,11 +89,27 @@ class PlannedFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRequest:
+    """A task that empties a broker, and the person who requests it."""
+
+    broker: BrokerId
+    replaces: bool
+    """Whether its twin replaces it; otherwise it is removed, which comes to the same."""
+    asks_s: float
+    """Seconds until a person has read a plan."""
+    refuses: int
+    """How many plans wait longer, since they are not approved at first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """The world of a seed, before anything happens in it."""
 
     seed: int
     plan: Plan
+    """Of a task: what it comes to, with the partitions that it leaves alone."""
+    task: TaskRequest | None
+    """None where the plan is executed without a task."""
     hosts: int
     """1 without an archive, 2 that share one."""
     throttle: int | None
@@ -120,11 +138,15 @@ def scenario_of(seed: int) -> Scenario:
     rng = random.Random(seed)
     hosts = rng.choice((1, 2, 2))
     moves = _moves(rng)
+    task = _task(random.Random(f"task {seed}"), moves)
+    if task is not None:
+        moves = [_emptying(move, task.broker) for move in moves]
     log_bytes = rng.choice((30.0, 200.0, 900.0)) * MB
     sized = [m.model_copy(update={"bytes_to_copy": int(log_bytes) * len(m.added)}) for m in moves]
     return Scenario(
         seed=seed,
         plan=plan_of(sized),
+        task=task,
         hosts=hosts,
         throttle=rng.choice((None, 40 * MB, 80 * MB)),
         producers=rng.choice((0.0, 0.5, 2.0)) * MB,
@@ -148,6 +170,29 @@ def _fault(rng: random.Random, hosts: int) -> PlannedFault:
         nth=int(rng.expovariate(1 / 12)),
         which=rng.randrange(1000),
     )
+
+
+def _task(rng: random.Random, moves: list[Move]) -> TaskRequest | None:
+    if rng.random() >= _OF_TASKS:
+        return None
+    return TaskRequest(
+        broker=rng.choice(moves[0].replicas_before),
+        replaces=rng.random() < 0.5,
+        asks_s=rng.choice((0.0, 0.0, 3.0, 40.0)),
+        refuses=rng.choice((0, 0, 0, 1)),
+    )
+
+
+def twin(broker: BrokerId) -> BrokerId:
+    """The other broker of the same rack."""
+    return BrokerId((broker + 2) % BROKERS + 1)
+
+
+def _emptying(move: Move, broker: BrokerId) -> Move:
+    """The move after which the twin of a broker has its replica."""
+    after = tuple(twin(b) if b == broker else b for b in move.replicas_before)
+    update = {"replicas_after": after, "leader_after": after[0]}
+    return move.model_copy(update=update)
 
 
 def _moves(rng: random.Random) -> list[Move]:
@@ -185,7 +230,7 @@ def _placed(rng: random.Random, factor: int) -> tuple[BrokerId, ...]:
 def _changed(rng: random.Random, before: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
     """Other replicas, each in the rack of the one that it replaces, or another order."""
     while True:
-        after = [BrokerId((b + 2) % BROKERS + 1) if rng.random() < 0.5 else b for b in before]
+        after = [twin(b) if rng.random() < 0.5 else b for b in before]
         if rng.random() < 0.3:
             rng.shuffle(after)
         if len(before) == 1 and rng.random() < 0.3:

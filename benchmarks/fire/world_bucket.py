@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from benchmarks.fire.scenarios import FaultKind
+from benchmarks.fire.scenarios import CLUSTER_ID, FaultKind
 
+TASK: Final = "task.json"
 _CALL_S: Final = 0.02
 _TIMEOUT_S: Final = 10.0
 """Two attempts of 5 s."""
@@ -26,7 +27,11 @@ class MemoryBucket:
         """The holder of the lease; empty while it is released."""
         self.journals: dict[str, bytes] = {}
         """The archived journal of each run."""
-        self.takeovers = 0
+        self.workers: dict[str, str] = {}
+        """The holder of the lease of each task."""
+        self.takeovers = self.task_takeovers = 0
+        self.task_written: Callable[[bytes | None, bytes], None] = lambda *_: None
+        """Receives each state of a task before it replaces the one before."""
         self._writes = 0
 
     def put(self, how: Mapping[str, Any]) -> dict[str, str]:
@@ -40,10 +45,13 @@ class MemoryBucket:
                 raise refusal("PutObject", 404, "NoSuchKey")
             if there[1] != how["IfMatch"]:
                 raise refusal("PutObject", 412, "PreconditionFailed")
+        name = key.rpartition("/")[2]
+        if name == TASK:
+            self.task_written(there[0] if there is not None else None, body)
         self._writes += 1
         etag = f'"{self._writes:032x}"'
         self.objects[key] = (body, etag)
-        self._note(key, body)
+        self._note(key, name, body)
         return {"ETag": etag}
 
     def get(self, key: str) -> dict[str, Any]:
@@ -64,11 +72,20 @@ class MemoryBucket:
         folders = dict.fromkeys(r.partition("/")[0] for r in rests if delimiter in r)
         yield {"CommonPrefixes": [{"Prefix": f"{prefix}{name}/"} for name in folders]}
 
-    def _note(self, key: str, body: bytes) -> None:
-        name = key.rpartition("/")[2]
+    def task(self, task_id: str) -> bytes | None:
+        """The newest state of a task; None without one."""
+        key = f"tasks/{CLUSTER_ID}/{task_id}/{TASK}"
+        return self.objects[key][0] if key in self.objects else None
+
+    def _note(self, key: str, name: str, body: bytes) -> None:
         if name == "lease.json":
             lease = json.loads(body)
             holder = "" if lease["released"] else lease["holder"]
+            if key.startswith("tasks/"):
+                task_id = key.split("/")[-2]
+                before, self.workers[task_id] = self.workers.get(task_id, ""), holder
+                self.task_takeovers += bool(before and holder and holder != before)
+                return
             self.takeovers += bool(self.holder and holder and holder != self.holder)
             self.holder = holder
         elif name.endswith(".jsonl"):

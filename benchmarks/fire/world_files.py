@@ -20,6 +20,8 @@ from typing import Any, Final
 
 _JOURNAL: Final = ".jsonl"
 _PARTIAL: Final = ".partial"
+_TORN: Final = (_JOURNAL, ".json", ".plan")
+"""Suffixes of files that a power loss may tear."""
 
 
 @dataclass(slots=True)
@@ -45,14 +47,18 @@ class Disk:
     failing_syncs: set[int] = field(default_factory=set)
     met: Callable[[str], None] = lambda _: None
     """Receives the name of each fault that has happened."""
+    replaced: Callable[[str, bytes | None], None] = lambda *_: None
+    """Receives the path of each file that a rename has replaced, and its bytes before."""
     durable: dict[str, bytes] = field(default_factory=dict)
     """What was synced, by path."""
+    opened: set["WorldFile"] = field(default_factory=set)
+    """Files that the process has open."""
     writes: int = 0
     syncs: int = 0
     _changes: list[_Change] = field(default_factory=list)
 
     def write(self, file: "WorldFile", data: Any) -> int:
-        """Write to a journal; what fails leaves a part."""
+        """Write to a file; what fails leaves a part."""
         self.step()
         number, self.writes = self.writes, self.writes + 1
         code = errno.ENOSPC if self.full else 0
@@ -71,11 +77,12 @@ class Disk:
     def sync(self, path: str) -> None:
         """Make a file or the entries of a folder durable."""
         if os.path.isdir(path):
+            self.step()
             self._changes = [c for c in self._changes if os.path.dirname(c.path) != path]
             return
         self.step()
         number, self.syncs = self.syncs, self.syncs + 1
-        if number in self.failing_syncs and path.endswith(_JOURNAL):
+        if number in self.failing_syncs:
             self.met("sync error")
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self.durable[path] = Path(path).read_bytes()
@@ -89,6 +96,12 @@ class Disk:
         """A file was renamed, and replaced one with this content."""
         self._changes.append(_Change(path, source, replaced))
         self.durable[path] = self.durable.pop(source, b"")
+        self.replaced(path, replaced)
+
+    def die(self) -> None:
+        """Close the files of a process that was killed."""
+        for file in [*self.opened]:
+            file.close()
 
     def lose_power(self) -> None:
         """Lose what was not synced, or a part of it."""
@@ -101,8 +114,8 @@ class Disk:
             for change in reversed(changes[kept:]):
                 self._undo(change)
         self._changes.clear()
-        for entry in sorted(self.folder.iterdir()):
-            if entry.suffix == _JOURNAL:
+        for entry in sorted(self.folder.rglob("*")):
+            if entry.suffix in _TORN:
                 self._tear(entry)
 
     def _undo(self, change: _Change) -> None:
@@ -134,9 +147,16 @@ class Disk:
 
 
 class WorldFile(io.FileIO):
-    """An open journal."""
+    """An open journal, or a file that is about to replace another."""
 
     disk: Disk
+
+    def close(self) -> None:
+        """Close the file, once or again."""
+        if hasattr(self, "disk"):
+            # It has none where it could not be opened.
+            self.disk.opened.discard(self)
+        super().close()
 
     def write(self, data: Any) -> int:
         """Write as the disk lets it."""
@@ -157,11 +177,14 @@ def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
     mkdirs = os.mkdir
 
     def open_path(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
-        disk = disk_of(str(self)) if self.suffix == _JOURNAL and "+" in mode else None
+        suffix = self.suffix
+        is_written = "+" in mode if suffix == _JOURNAL else suffix == _PARTIAL and mode == "wb"
+        disk = disk_of(str(self)) if is_written else None
         if disk is None:
             return opens(self, mode, *rest, **options)
         file = WorldFile(str(self), mode.replace("b", ""))
         file.disk = disk
+        disk.opened.add(file)
         if "x" in mode:
             disk.created(str(self))
         return file

@@ -13,15 +13,17 @@ import pytest
 
 from benchmarks.fire.actors import Actor, Actors
 from benchmarks.fire.fire_world import outcome_of
+from benchmarks.fire.invariants import Invariants
 from benchmarks.fire.mutants import MUTANTS, found, mutated
 from benchmarks.fire.scenarios import FaultKind, scenario_of
 from benchmarks.fire.shrinking import shrunk
+from benchmarks.fire.task_invariants import TaskInvariants
 from benchmarks.fire.world_files import Disk, simulated
-from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.task_files import TaskFiles
 from executor.platforms import move_progress
 from lab.simulated_cluster.cluster import SimulatedCluster
-from model.files import replace_file
+from model.files import canonical, replace_file
 from model.ids import BrokerId
 
 QUICK = (
@@ -40,6 +42,14 @@ QUICK = (
     "replicas go to another broker",
     "a replica is left out",
     "a requested move counts as done",
+    "files are replaced without a sync",
+    "folders of replaced files are not synced",
+    "nobody is asked about the plan of a task",
+    "a cancelled task goes on",
+    "the lease of a task is not checked",
+    "a task is done without a check of the cluster",
+    "the mark ends with the task",
+    "phases replace one another",
 )
 """Deliberate bugs that a few seeds find."""
 
@@ -57,6 +67,33 @@ def test_every_invariant_holds(first: int) -> None:
     assert [str(o.violation) for o in outcomes if o.violation] == []
     assert sum(o.crashes for o in outcomes) > 0
     assert sum(o.checks for o in outcomes) > 500
+
+
+def test_tasks_are_requested_continued_and_ended() -> None:
+    """Each of these worlds ends with a task that is over."""
+    worlds = [scenario_of(seed) for seed in range(30)]
+    outcomes = [outcome_of(world) for world in worlds if world.task is not None]
+    assert {o.ended.partition(":")[0] for o in outcomes} >= {"task done", "task cancelled"}
+    assert sum(o.tasks for o in outcomes) >= len(outcomes)
+    assert sum(o.continued for o in outcomes) > 0
+
+
+def test_a_task_that_loses_a_phase_is_found() -> None:
+    """A state that does not continue the one before breaks an invariant, as does a torn one."""
+    cluster = SimulatedCluster("fire", [], [], now_s=0.0)
+    task = BrokerTask.requested("remove-4", "fire", Operation.REMOVE, (BrokerId(4),), by="a", ms=1)
+    later = task.entered(TaskPhase.CANCELLED, 2, "by b").sealed()
+    states = [canonical(t.model_dump(mode="json")) for t in (task.sealed(), later)]
+
+    def violated(before: bytes | None, after: bytes) -> str:
+        of = Invariants(scenario_of(0), cluster)
+        tasks = TaskInvariants(invariants=of, place=lambda _: None, empties=BrokerId(4))
+        tasks.written(before, after)
+        return "" if of.violation is None else of.violation.invariant
+
+    assert violated(None, states[0]) == violated(states[0], states[1]) == ""
+    assert violated(states[1], states[0]) == "task phases only advance or are cancelled"
+    assert violated(states[0], states[1][:-9]) == "a task is readable after any crash"
 
 
 def test_equal_seeds_give_equal_worlds() -> None:
