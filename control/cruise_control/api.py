@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -64,6 +65,10 @@ COOKIE: Final = "JSESSIONID"
 SESSION_S: Final = 60.0
 """Seconds after its last use that a session is forgotten."""
 MOST_SESSIONS: Final = 1_000
+SETTLE_S: Final = 1.0
+"""Seconds between two looks at what became of orders, at least."""
+SETTLE_FACTOR: Final = 20
+"""The same as a multiple of the time that one takes."""
 BLOCK_S: Final = 10.0
 """Seconds after which a request is answered with its progress, as in Cruise Control."""
 HEADERS: Final = {
@@ -97,6 +102,8 @@ class CruiseControlApi:
         self._sources, self._tasks, self._block_s = sources, tasks, block_s
         self._planning, self._execution = planning, execution
         self._settling: Future[None] | None = None
+        self._settle_at_s = 0.0
+        """When the status of orders may be read again, by the monotonic clock."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """Of the server; None before it begins."""
         self._resumed = False
@@ -161,8 +168,17 @@ class CruiseControlApi:
         executing = any(t.status is TaskStatus.EXECUTING for t in self._tasks.all())
         if not executing or (self._settling is not None and not self._settling.done()):
             return
+        if time.monotonic() < self._settle_at_s:
+            return
         with contextlib.suppress(RuntimeError):
-            self._settling = self._orders.submit(self._execution.settle, cluster_id)
+            self._settling = self._orders.submit(self._settle, cluster_id)
+
+    def _settle(self, cluster_id: str) -> None:
+        began_s = time.monotonic()
+        self._execution.settle(cluster_id)
+        ended_s = time.monotonic()
+        # Long journals take a while to read.
+        self._settle_at_s = ended_s + max(SETTLE_S, SETTLE_FACTOR * (ended_s - began_s))
 
     def _continue(self) -> None:
         for task in self._tasks.all():

@@ -5,6 +5,7 @@ service executes it if this one ends first. What became of it is read from the j
 the files of tasks on brokers.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -80,6 +81,7 @@ class Execution:
         self._one = threading.Lock()
         self._ordered: set[str] = set()
         """User tasks whose orders this process has given."""
+        self._warned: set[str] = set()
 
     def order(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
         """Execute the plan of the newest dry run of the same request, or one that is made now.
@@ -227,13 +229,14 @@ class Execution:
                     status = self._status(parts, task, cluster_id)
                     if status is not None:
                         self._tasks.become(task.task_id, status)
-                except PlimsollError as exc:
-                    _log.warning(
-                        "what became of user task %s is not known: %s",
-                        task.task_id,
-                        exc,
-                        extra=named(LogEvent.USER_TASK_FAILED),
-                    )
+                except (PlimsollError, BadRequest) as exc:
+                    self._warn(f"what became of user task {task.task_id} is not known: {exc}")
+
+    def _warn(self, words: str) -> None:
+        """Write a warning to the log, once."""
+        if words not in self._warned:
+            self._warned.add(words)
+            _log.warning("%s", words, extra=named(LogEvent.USER_TASK_FAILED))
 
     def _status(self, parts: ExecutionParts, task: UserTask, cluster_id: str) -> TaskStatus | None:
         """The status of an order; None while it stays what it is."""
@@ -268,17 +271,17 @@ class Execution:
 
     def _again(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
         """Give an order that an earlier service has kept and not begun."""
+        actions = parts.actions
         request = task.request()
         kept = self._kept.find(request)
-        if self._is_old(task):
+        if self._is_old(task) or kept is None or kept[1].hash != task.plan_hash:
             return TaskStatus.FAILED
-        if kept is None or kept[1].hash != task.plan_hash:
-            return TaskStatus.FAILED
-        try:
-            self._give(parts, task, kept[1], task.operation, request.url)
-        except GuardrailRefused:
-            # Paused, or something else is executed; it is tried again.
+        if actions.loop is None or actions.loop.running or actions.pause is not None:
+            # Not tried in vain, since each attempt is in the audit log.
             return None
+        with contextlib.suppress(GuardrailRefused):
+            # What has begun in between is waited for.
+            self._give(parts, task, kept[1], task.operation, request.url)
         return None
 
 

@@ -24,6 +24,7 @@ from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.service.audit_log import read_audit
 from control.service.operator_actions import Action, ActionRequest, OperatorActions
+from control.service.pause_file import PauseFile, ServicePause
 from control.service.service_state import ServiceState
 from control.settings.auto_limits import EAGER
 from control.settings.service_table import ListenAddress
@@ -304,6 +305,26 @@ def test_simultaneous_orders_execute_once(start: Start) -> None:
     site.executor.finish.set()
     site.until(lambda: len(site.loop.reports) == 1)
     assert len(site.executor.plans) == 1
+
+
+def test_an_order_that_is_kept_back_waits_for_a_persons_pause_without_filling_the_audit_log(
+    start: Start, tmp_path: Path
+) -> None:
+    request = parsed(ENDPOINTS["rebalance"], [("dryrun", "false")], "/rebalance")
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=1.0)).best
+    assert plan is not None
+    PauseFile(tmp_path).write(ServicePause(at_ms=1, by="eve"))
+    tasks = UserTasks(tmp_path, time.time)
+    task = tasks.begin(request, "10.0.0.1", kept=True)
+    KeptPlans(tmp_path).keep(request, plan, task.task_id, int(1000 * time.time()), None)
+    tasks.end(task.task_id, done({}), TaskStatus.EXECUTING, plan_hash=plan.hash)
+    site = start()
+    before = site.parts.api._settle_at_s
+    site.until(lambda: site.parts.api._settle_at_s > before)
+    assert (site.statuses(), site.executor.plans, read_audit(tmp_path)) == (["InExecution"], [], [])
+    site.executor.finish.set()
+    site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
+    site.until(lambda: len(site.executor.plans) == 1)
 
 
 def test_an_order_from_long_ago_is_not_executed(start: Start, tmp_path: Path) -> None:
