@@ -28,7 +28,7 @@ def _lacking() -> LoopView:
 def _path(on: Stage) -> str:
     """What the line of screens says after their names."""
     bar = on.app.screen.query_one(ModeBar)
-    return str(bar.content).partition("6 Log")[2].strip()
+    return str(bar.content).partition("7 Tasks")[2].strip()
 
 
 async def test_enter_on_the_header_lists_what_it_counts_and_then_opens_the_topic() -> None:
