@@ -27,8 +27,9 @@ END_MS: Final = 253_402_300_800_000
 """The end of the year 9999, the last that can be shown."""
 
 _AT: Final = re.compile(r" at line (\d+) column \d+$")
-_LONG: Final = re.compile(rb"\d{19}|[eE]\+?\d{3}")
-"""Numbers that may be out of range; everything else is not walked through for them."""
+_LONG: Final = re.compile(rb"(?:^|[\s:,\[])-?(?:\d{19}|[\d.]++[eE]\+?\d{3})")
+"""Numbers that may be out of range; everything else is not walked through for them. Hashes, which
+nearly every record has, contain an exponent's digits, but begin after a quote."""
 _VALUE: Final = "a value is expected"
 _NUMBER: Final = f"{_VALUE}; NaN and Infinity are not JSON, write null"
 _NOT_NUMBERS: Final = re.compile(rb"NaN|Infinity")

@@ -57,6 +57,13 @@ def test_invalid_or_out_of_range_json_is_refused(text: str | bytes, message: str
         parse_json(text)
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1.5E+999", "12345678901234567890", "-" + "9" * 400])
+@pytest.mark.parametrize("text", ["{}", "[{}]", "[1,{}]", '{{"a":{}}}', '{{"a":\n{}}}', "[\t{} ]"])
+def test_a_number_out_of_range_is_found_wherever_it_stands(number: str, text: str) -> None:
+    with pytest.raises(InvalidJson, match="out of range"):
+        parse_json(text.format(number))
+
+
 def test_digits_in_text_are_not_numbers() -> None:
     assert parse_json(f'["{"9" * 40}", 1e300, "1e999"]') == ["9" * 40, 1e300, "1e999"]
 
