@@ -60,6 +60,7 @@ MORE: Final = {
     "[wal]": "../how-to/automq.md",
     "[stop_rules]": "runs.md#stop-rules",
     "[service]": "../how-to/run-as-a-service.md",
+    "[[notify]]": "../how-to/run-as-a-service.md#notifications",
     "[screen]": "screen.md#sizes-and-colours",
     "[archive]": "journals.md#the-archive",
 }

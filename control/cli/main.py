@@ -56,6 +56,7 @@ SUMMARIES: Final = {
         "schema": "Print the JSON schema of a file or of a command's output.",
         "generate": "Generate a synthetic cluster: a recorded state and a load history.",
         "demo": "Start a local Kafka cluster, skew it, balance it, and report.",
+        "notify": "Try the receivers of notifications.",
         "login": "Print a login for the HTTP listener of the service.",
         "serve": "Serve the screen to browsers on this machine, read-only.",
         "journal": "Check and repair the journals of runs.",
@@ -118,6 +119,7 @@ GROUPS: Final = {
         "set-replicas": "Give every partition of topics so many replicas. Killed at any point, "
         "plimsoll run --resume continues."
     },
+    "notify": {"test": "Send a message to every receiver of the settings, and say who got it."},
     "config": {"show": "Show every setting with its value and where it comes from."},
 }
 """The commands of commands that are groups."""

@@ -769,6 +769,21 @@ class AuditAnswer(Answer):
     """Oldest first."""
 
 
+class NotifiedAnswer(Answer):
+    """One receiver of notifications."""
+
+    receiver: str
+    """Its kind, and the number of its table."""
+    problem: str
+    """Why it was not notified; empty if it was."""
+
+
+class NotifyAnswer(Answer):
+    """`notify test`."""
+
+    receivers: tuple[NotifiedAnswer, ...]
+
+
 class LoginAnswer(Answer):
     """`login`: what the file of logins has of one client."""
 
@@ -1035,6 +1050,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "audit-output": AuditAnswer,
     "policy-output": PolicyAnswer,
     "login-output": LoginAnswer,
+    "notify-output": NotifyAnswer,
     "simulate-output": SimulateAnswer,
     "task-output": TaskAnswer,
     "tasks-output": TasksAnswer,

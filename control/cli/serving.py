@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from control import compose
@@ -22,10 +23,12 @@ from control.loop.view import Mode
 from control.service.control_socket import ControlSocket
 from control.service.http_access import HttpAccess
 from control.service.http_listener import ControlSite, CruiseControlSite, HttpListener, bound
+from control.service.notifications import Notifications, NotifyHandler, receivers_of
 from control.service.operator_actions import OperatorActions
 from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
+from control.settings.notify_table import ReceiverTable
 from control.settings.service_table import CruiseControlAccess, ListenAddress, ServiceTable
 from control.settings.settings import Settings
 from model.errors import GuardrailRefused, PlimsollError
@@ -66,7 +69,7 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             'cruise_control_api = "execute" lets clients change the cluster; add --auto --limits '
             'NAME --allow-changes, or set it to "read"'
         )
-    access = HttpAccess.of(settings.service)
+    access, receivers = HttpAccess.of(settings.service), receivers_of(settings.notify)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     listening = bound(settings.service.address)
     with contextlib.ExitStack() as opened:
@@ -89,7 +92,10 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
         parts = None if cruise is None else cruise.parts
         certificate = CertificateWatch(listener, access.tls, state)
-        service = _Service(options, output, state, notifier, actions, certificate, parts)
+        notifications = opened.enter_context(Notifications(receivers))
+        cluster = settings.name or settings.bootstrap_server or ""
+        handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
+        service = _Service(options, output, state, notifier, actions, certificate, handlers, parts)
         return service.run(balancing, resume=resume or settings.service.resume)
 
 
@@ -114,6 +120,11 @@ def _cruise_control(
     host, port = listening.getsockname()[:2]
     sys.stderr.write(f"plimsoll: Cruise Control's API on {ListenAddress(host, port).url}{PREFIX}\n")
     return CruiseControlSite(listening, parts)
+
+
+def _served(settings: Settings) -> tuple[ServiceTable, tuple[ReceiverTable, ...]]:
+    """What a reload does not change."""
+    return settings.service, settings.notify
 
 
 class CertificateWatch:
@@ -152,6 +163,7 @@ class _Service:
         notifier: SystemdNotifier,
         actions: OperatorActions,
         certificate: CertificateWatch,
+        handlers: Sequence[logging.Handler],
         cruise: CruiseControl | None = None,
     ) -> None:
         self._cruise = cruise
@@ -160,12 +172,13 @@ class _Service:
         self._actions, self._certificate = actions, certificate
         self._named = ""
         """The interrupted run that the log has named."""
-        self._counting = CountingHandler(state)
+        self._handlers = handlers
+        """They hear the log of every loop."""
         self._hung_up = threading.Event()
         self._loop: Loop | None = None
         self._resume = False
         """Whether an interrupted run is resumed, once."""
-        self._served = ServiceTable()
+        self._served: tuple[ServiceTable, tuple[ReceiverTable, ...]] = ServiceTable(), ()
         """As it was at the start; a reload does not change it."""
 
     def run(self, balancing: Balancing, *, resume: bool = False) -> int:
@@ -173,7 +186,7 @@ class _Service:
 
         resume: whether the first one resumes an interrupted run.
         """
-        self._served, self._resume = balancing.settings.service, resume
+        self._served, self._resume = _served(balancing.settings), resume
         loop = self._loop_of(balancing)
         with steered_by_signals(self._abort, self._hung_up.set) as steering:
             while True:
@@ -230,9 +243,9 @@ class _Service:
             words = "settings read again; the loop starts with them between two runs"
             self._say(loop, words)
             self._audited("reload", words)
-            if balancing.settings.service != self._served:
+            if _served(balancing.settings) != self._served:
                 loop.warn(
-                    "[service] has changed; that takes effect when it is started again",
+                    "[service] or [[notify]] has changed; that takes effect with the next start",
                     LogEvent.SETTINGS_LATER,
                 )
             self._state.reloaded("done")
@@ -270,11 +283,12 @@ class _Service:
             self._cruise.attach(loop)
 
     def _listen_to_log(self, loop: "Loop") -> None:
-        """Direct the log to this loop, and count it; reading settings sets the log up again."""
+        """Direct the log to this loop and the service; reading settings sets the log up again."""
         logs.narrate(loop.warn)
         log = logging.getLogger("plimsoll")
-        if self._counting not in log.handlers:
-            log.addHandler(self._counting)
+        for handler in self._handlers:
+            if handler not in log.handlers:
+                log.addHandler(handler)
 
     def _see(self, view: "LoopView") -> None:
         self._state.see(view)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from platformdirs import user_cache_dir, user_config_dir, user_state_dir
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from collector.spark.deployment import LOCAL, master_of, properties_of
@@ -23,6 +23,7 @@ from control.settings.auto_policy import AutoPolicy
 from control.settings.capacity_table import CapacitySettings
 from control.settings.environment import Environment, Trail, inner_of, names_at, variables
 from control.settings.history_tables import ForecastTable, HistoryTable
+from control.settings.notify_table import ReceiverTable
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.schedule_table import ScheduleTable
@@ -58,6 +59,18 @@ def _from_json(model: type[T]) -> BeforeValidator:
             return value
         # TOML has dates, which JSON writes as text.
         return model.model_validate_json(json.dumps(value, default=str))
+
+    return BeforeValidator(convert)
+
+
+def _each_from_json(model: type[T]) -> BeforeValidator:
+    """Validate a list of tables by JSON's rules."""
+    whole = TypeAdapter(tuple[model, ...])  # type: ignore[valid-type]  # known when it runs
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, tuple) and all(isinstance(each, model) for each in value):
+            return value
+        return whole.validate_json(json.dumps(value, default=str))
 
     return BeforeValidator(convert)
 
@@ -164,6 +177,8 @@ class Settings(BaseSettings):
     """What stops or pauses a run."""
     service: Annotated[ServiceTable, _from_json(ServiceTable)] = ServiceTable()
     """Where `plimsoll service` listens."""
+    notify: Annotated[tuple[ReceiverTable, ...], _each_from_json(ReceiverTable)] = ()
+    """Who is notified of what the service logs."""
     screen: Annotated[ScreenSettings, _from_json(ScreenSettings)] = ScreenSettings()
     """Appearance of the screen."""
     keys: Keys = {}

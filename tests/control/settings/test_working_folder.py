@@ -28,6 +28,7 @@ HARMFUL = {
     "limits": "{ conservative = {} }",
     "triggers": '{ rule_violated = "act" }',
     "schedule": '{ exempt = ["uneven_load"] }',
+    "notify": '[{ kind = "command", command = ["./evil"] }]',
     "service": '{ listen = "127.0.0.1:80" }',
 }
 
