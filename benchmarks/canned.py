@@ -17,6 +17,7 @@ from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving, TracedFrontier
 from control.settings.auto_limits import EAGER
 from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.operator_tasks import ProposedTask, ResumedTask
 from control.tasks.task_listing import ListedTask, TaskListing
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
@@ -289,6 +290,19 @@ class CannedTasks:
 
     def cancel(self, task_id: str, by: str) -> None:
         """Nothing is cancelled."""
+
+    def proposed(
+        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+    ) -> ProposedTask:
+        """Nothing is planned."""
+        raise GuardrailRefused("these tasks are only shown")
+
+    def request(self, proposed: ProposedTask, by: str) -> ResumedTask:
+        """Nothing is stored."""
+        raise GuardrailRefused("these tasks are only shown")
+
+    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+        """Nothing is marked."""
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         """No plan waits for approval."""

@@ -56,6 +56,7 @@ SCENES: Final = (
     Scene(name="overview", keys=("1",)),
     Scene(name="overview, map", keys=("1", "m")),
     Scene(name="overview, replicas", keys=("1", "enter")),
+    Scene(name="overview, request", keys=("1", "o")),
     Scene(name="overview, filter", keys=("1", "slash"), typed=("1", "2")),
     Scene(name="overview, log", keys=("1", "tab")),
     Scene(name="overview, problems", keys=("1", "exclamation_mark")),

@@ -13,6 +13,7 @@ PUBLIC = (
     "planning.scenario_flags",
     "render.plan_export",
     "tasks.broker_task",
+    "tasks.operator_tasks",
     "tasks.task_listing",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

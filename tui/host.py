@@ -8,6 +8,7 @@ from textual.reactive import reactive
 
 from control.tasks.task_listing import ListedTask, TaskListing
 from executor.journal.journal_replay import Replay
+from model.ids import BrokerId
 from tui.base_app import FrameApp
 from tui.loop_port import Asking
 from tui.screen_state import Moment
@@ -39,6 +40,10 @@ class Tasks(Protocol):
 
     def listing(self, cluster_id: str) -> TaskListing:
         """Read the tasks of a cluster; not for the thread that draws."""
+        ...
+
+    def operate(self, broker: BrokerId) -> None:
+        """Choose what to request for a broker, and request it after a confirmation."""
         ...
 
     def resume(self, of: ListedTask, then: Callable[[], None]) -> None:

@@ -1,19 +1,25 @@
 """The part of the loop that the screen uses, as protocols."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from control.loop.dependencies import LoopSettings, OpenTask
 from control.loop.view import LoopView
 from control.planning.plan_overrides import PlanOverrides
+from control.tasks.broker_task import Operation
 from control.tasks.task_listing import TaskListing
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
 from executor.schedule.estimate import Forecast
+from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.run import RunReport
+from model.snapshot.snapshot import Snapshot
 from model.snapshot.what_if import Scenario
+
+if TYPE_CHECKING:
+    from control.tasks.operator_tasks import ProposedTask, ResumedTask
 
 
 class Asking(Protocol):
@@ -84,6 +90,19 @@ class TasksPort(Protocol):
 
     def cancel(self, task_id: str, by: str) -> None:
         """Cancel an open task: a run of it stops, and what has moved stays."""
+
+    def proposed(
+        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+    ) -> "ProposedTask":
+        """Plan what a person asks for; nothing is stored. Takes as long as a plan."""
+        ...
+
+    def request(self, proposed: "ProposedTask", by: str) -> "ResumedTask":
+        """Store a task with its plan, which `by` approves; what then works on it."""
+        ...
+
+    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+        """Exclude a broker from new replicas, or include it again; moves nothing."""
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         """The plan of a task that waits for its approval, if one does."""

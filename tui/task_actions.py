@@ -2,24 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from control.tasks.broker_task import Operation, request_text
 from control.tasks.task_listing import ListedTask, TaskListing
 from model.errors import PlimsollError
+from model.ids import BrokerId
 from model.plan.plan import Plan
+from model.snapshot.snapshot import Snapshot
 from tui.host import Host
 from tui.loop_port import Engine
 from tui.screens.approve import Preview
+from tui.screens.broker_menu import EXCLUDE, INCLUDE, BrokerMenu
 from tui.screens.question import Question
 from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.tasks.task_questions import (
+    EXCLUDED,
+    INCLUDED,
     NO_PLAN_YET,
     RESUMED,
     cancel_text,
     not_open,
     not_resumed,
 )
+
+if TYPE_CHECKING:
+    from control.tasks.operator_tasks import ProposedTask
 
 T = TypeVar("T")
 
@@ -41,6 +50,91 @@ class TaskActions:
         """Read the tasks of a cluster; not for the thread that draws."""
         tasks = self._engine.tasks
         return TaskListing() if tasks is None else tasks.listing(cluster_id)
+
+    # ---- requests
+
+    def operate(self, broker: BrokerId) -> None:
+        """Choose what to request for a broker, and request it after a confirmation."""
+        if refusal("operate", self._app.moment) is not None:
+            return
+        if self._engine.tasks is None:
+            self._warn("tasks on brokers cannot be requested here")
+            return
+        self._app.push_screen(BrokerMenu(broker), lambda name: self._chosen(broker, name))
+
+    def _chosen(self, broker: BrokerId, name: str | None) -> None:
+        snapshot = self._app.moment.view.snapshot
+        if name is None:
+            return
+        if snapshot is None:
+            self._warn("no loads have been measured yet; wait a moment")
+        elif name in (EXCLUDE, INCLUDE):
+            self._ask_mark(snapshot.header.cluster_id, broker, excluded=name == EXCLUDE)
+        else:
+            words = request_text(Operation(name), [broker], None)
+            self._app.notify(f"planning: {words}", timeout=5)
+            proposing = self._propose(Operation(name), broker, snapshot)
+            self._app.run_worker(proposing, group="task", exclusive=True)
+
+    async def _propose(self, operation: Operation, broker: BrokerId, snapshot: Snapshot) -> None:
+        tasks = self._engine.tasks
+        if tasks is None:
+            return
+        found = await self._result(lambda: tasks.proposed(operation, broker, snapshot, self._user))
+        if found is not None:
+            self._app.push_screen(
+                TaskPlanScreen(
+                    found.task.words(),
+                    found.found.plan,
+                    self._app.moment,
+                    lambda _plan: self._request(found),
+                    self._preview,
+                    found.found.note,
+                )
+            )
+
+    def _request(self, proposed: "ProposedTask") -> None:
+        """Store the task and begin to work on it; from another thread."""
+        tasks = self._engine.tasks
+        if tasks is None:
+            return
+        stored = tasks.request(proposed, self._user)
+        try:
+            self._engine.work_on(stored)
+        except PlimsollError:
+            # A task that nothing has moved for must not begin at some later time.
+            tasks.cancel(stored.task.task_id, self._user)
+            raise
+        words = f"task {stored.task.task_id} is stored and worked on; the screen of tasks shows it"
+        self._app.call_from_thread(self._app.notify, words, timeout=8, markup=False)
+
+    def _ask_mark(self, cluster_id: str, broker: BrokerId, *, excluded: bool) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                marking = self._mark(cluster_id, broker, excluded=excluded)
+                self._app.run_worker(marking, group="task")
+
+        title = f"{'Exclude' if excluded else 'Include'} broker {broker}?"
+        self._app.push_screen(
+            Question(
+                title,
+                EXCLUDED if excluded else INCLUDED,
+                yes="Exclude" if excluded else "Include",
+                no="Cancel",
+            ),
+            answered,
+        )
+
+    async def _mark(self, cluster_id: str, broker: BrokerId, *, excluded: bool) -> None:
+        tasks = self._engine.tasks
+        if tasks is None:
+            return
+        if await self._done(lambda: tasks.mark(cluster_id, broker, self._user, excluded=excluded)):
+            words = f"{'exclude' if excluded else 'include'} broker {broker}"
+            self._app.log_action(words)
+            self._app.notify(f"done: {words}", timeout=5)
+
+    # ---- tasks that exist
 
     def cancel(self, of: ListedTask, then: Callable[[], None]) -> None:
         """Cancel a task after a confirmation; call `then` once that is done."""

@@ -68,21 +68,7 @@ class ContinuedTasks:
         approve, operator: as in `TaskParts`.
         """
         with self.connect() as executor:
-            parts = TaskParts(
-                files=self.files,
-                executor=executor,
-                journal_dir=self.journal_dir,
-                observe=site.observe,
-                solve=self.solve,
-                goals=self.goals,
-                approve=approve,
-                say=site.say,
-                watch=site.watch,
-                steered=lambda: nullcontext(site.steering),
-                moves_in_flight=site.moves_in_flight,
-                now_ms=lambda: int(1000 * self.clock()),
-                operator=operator,
-            )
+            parts = self.parts(executor, site, approve, operator)
             try:
                 task = TaskRunner(task, parts, site.snapshot).run()
             except WorkInterrupted:
@@ -95,6 +81,34 @@ class ContinuedTasks:
         self._failures.pop(task.task_id, None)
         note = f": {task.note}" if task.note else ""
         return f"task {task.task_id} is {task.phase}{note}"
+
+    def parts(
+        self,
+        executor: TaskExecutor,
+        site: TaskSite,
+        approve: Callable[[BrokerTask, Plan], str],
+        operator: str = "",
+    ) -> TaskParts:
+        """What a task is worked on with; approve, operator: as there."""
+        return TaskParts(
+            files=self.files,
+            executor=executor,
+            journal_dir=self.journal_dir,
+            observe=site.observe,
+            solve=self.solve,
+            goals=self.goals,
+            approve=approve,
+            say=site.say,
+            watch=site.watch,
+            steered=lambda: nullcontext(site.steering),
+            moves_in_flight=site.moves_in_flight,
+            now_ms=self.now_ms,
+            operator=operator,
+        )
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return int(1000 * self.clock())
 
 
 def approver(task: BrokerTask) -> str:

@@ -1,15 +1,23 @@
-"""What a person at a screen does about tasks: list, cancel and resume them."""
+"""What a person at a screen does about tasks: list, request, resume and cancel them."""
 
 from dataclasses import dataclass
 
 from control.loop.dependencies import TaskSite
 from control.tasks import task_runner
-from control.tasks.broker_task import BrokerTask
+from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
+from control.tasks.operations import OPERATIONS, refuse_marked
+from control.tasks.removal import brokers_of, refuse_conflicts
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_listing import TaskListing, task_listing
+from control.tasks.task_parts import FoundPlan
+from control.tasks.task_request import TaskRequest, requested_task
+from executor.run.operator_control import Steering
 from model.errors import ConfigError, GuardrailRefused
+from model.ids import BrokerId
 from model.plan.plan import Plan
+from model.snapshot.snapshot import BrokerState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +40,82 @@ class OperatorTasks:
 
         Raises ConfigError where it is over, and as `TaskFiles.change`.
         """
-        now_ms = int(1000 * self.continued.clock())
+        now_ms = self.continued.now_ms()
         task_runner.cancel(self._files, self._files.read(task_id), by, now_ms)
+
+    # ---- requests
+
+    def proposed(
+        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+    ) -> "ProposedTask":
+        """Plan what a person asks for; nothing is stored. Takes as long as a plan.
+
+        Raises GuardrailRefused where it is impossible, and NoPlan where no plan does it.
+        """
+        continued = self.continued
+        brokers = tuple(brokers_of(snapshot.header.brokers, [broker], ()))
+        asked = TaskRequest(operation=operation, brokers=brokers, by=by, at_ms=continued.now_ms())
+        task, again = requested_task(self._files, snapshot, continued.goals, asked)
+        if again:
+            raise GuardrailRefused(
+                f"task {task.task_id} does that already, and is {task.phase}; the screen of tasks "
+                "resumes or cancels it"
+            )
+        rules = OPERATIONS[operation]
+        with continued.connect() as executor:
+            parts = continued.parts(executor, _planning_only(snapshot), lambda _task, _plan: "")
+            if not rules.left(task, parts, lambda: snapshot).count:
+                raise GuardrailRefused(f"{rules.verified(task)} already; nothing to do")
+            found = rules.find(task, snapshot, parts)
+        if not found.plan.moves:
+            raise GuardrailRefused("no move is worth its cost; nothing to do")
+        return ProposedTask(task=task, found=found)
+
+    def request(self, proposed: "ProposedTask", by: str) -> "ResumedTask":
+        """Store a task with its plan, which `by` approves; what then works on it.
+
+        Raises GuardrailRefused where another task has been requested since, and ConfigError and
+        as `Bucket` where it cannot be stored.
+        """
+        files, asked, found = self._files, proposed.task, proposed.found
+        refuse_conflicts(files.of(asked.cluster_id), asked.named)
+        now_ms = self.continued.now_ms()
+        task = files.add(asked.cluster_id, asked.operation, asked.brokers, by, now_ms, asked.onto)
+
+        def approved(of: BrokerTask) -> BrokerTask:
+            of = of.planned(found.entry, now_ms, found.note)
+            of = of.with_plan(approved_by=by, approved_at_ms=now_ms)
+            return of.entered(TaskPhase.APPROVED, now_ms, f"by {by}")
+
+        with files.working_on(task.task_id) as hold:
+            files.keep_plan(task, found.plan, hold)
+            task = files.change(task.task_id, approved, hold)
+        return ResumedTask(tasks=self.continued, task=task, by=by, approved=found.plan.hash)
+
+    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+        """Exclude a broker from new replicas, or include it again; moves nothing.
+
+        Raises GuardrailRefused where an open task, or another mark, forbids it.
+        """
+        files = self._files
+        refuse_conflicts(files.of(cluster_id), [broker])
+        refuse_marked(files.marks(cluster_id), cluster_id, [broker], AWAY)
+        mark = BrokerMark(
+            cluster_id=cluster_id,
+            broker=broker,
+            state=BrokerState.EXCLUDED,
+            at_ms=self.continued.now_ms(),
+            by=by,
+            reason="excluded",
+        )
+        files.change_marks(
+            cluster_id,
+            lambda marks: (
+                marked(marks, [mark]) if excluded else unmarked(marks, cluster_id, [broker])
+            ),
+        )
+
+    # ---- work
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         """The plan of a task that waits for its approval, if one does.
@@ -60,6 +142,26 @@ class OperatorTasks:
                 f"{worker} works on task {task_id}; wait until it ends, or cancel the task"
             )
         return ResumedTask(tasks=self.continued, task=task, by=by, approved=approved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedTask:
+    """A task that is not kept yet, and its first plan."""
+
+    task: BrokerTask
+    found: FoundPlan
+
+
+def _planning_only(snapshot: Snapshot) -> TaskSite:
+    """Where a plan is made and nothing is executed."""
+    return TaskSite(
+        snapshot=snapshot,
+        observe=lambda: snapshot,
+        steering=Steering(),
+        watch=lambda _progress: None,
+        say=lambda _words: None,
+        moves_in_flight=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,3 +74,16 @@ async def test_questions_about_a_task(size: tuple[int, int], picture: SnapshotAs
         on.app.screen.query_one(Input).cursor_blink = False
         await on.press(*NAME)
         assert await picture_of(on) == picture(name="approve")
+
+
+@pytest.mark.parametrize("size", SIZES[:3], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_requests_for_a_broker(size: tuple[int, int], picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(), size=size) as on:
+        await on.press("o")
+        assert await picture_of(on) == picture(name="menu")
+        await on.press("enter")
+        for _ in range(3):
+            await on.settle()
+        on.app.clear_notifications()
+        on.app.screen.query_one(Input).cursor_blink = False
+        assert await picture_of(on) == picture(name="plan")

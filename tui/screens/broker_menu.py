@@ -16,7 +16,7 @@ EXCLUDE: Final = "exclude"
 INCLUDE: Final = "include"
 _CHOICES: Final = {
     Operation.REMOVE.value: "remove           move all replicas to other brokers",
-    Operation.ADD.value: "add              fill it until it is within the tolerance",
+    Operation.ADD.value: "add              fill it up to its tolerance",
     Operation.DEMOTE.value: "demote           let other replicas lead",
     Operation.UNDEMOTE.value: "undemote         elect its leaders back",
     Operation.MAINTENANCE.value: "maintenance on   as demote, before it is stopped",
@@ -42,7 +42,7 @@ class BrokerMenu(Covered[str]):
             options = [Option(words, id=name) for name, words in _CHOICES.items()]
             yield OptionList(*options, compact=True, markup=False)
             yield Static(
-                "Enter shows the plan first. Several brokers, racks, replace: plimsoll broker",
+                "Enter shows the plan first. plimsoll broker takes several brokers, and replaces.",
                 classes="hint",
                 markup=False,
             )

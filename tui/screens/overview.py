@@ -1,9 +1,13 @@
 """All brokers with their loads, and the selected broker in detail."""
 
+from typing import cast
+
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Vertical
 
 from model.ids import BrokerId
+from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.screens.broker_partitions import BrokerPartitionsScreen
@@ -22,6 +26,15 @@ class OverviewScreen(LiveScreen):
 
     MODE = "overview"
     AUTO_FOCUS = "#brokers"
+    BINDINGS = [
+        Binding(
+            "o",
+            "operate",
+            "Request",
+            tooltip="Request something for this broker: remove, demote, maintenance, exclude",
+            id="overview.operate",
+        )
+    ]
 
     def body(self) -> ComposeResult:
         yield BrokerPanel()
@@ -52,6 +65,12 @@ class OverviewScreen(LiveScreen):
     def on_map_pane_chosen(self, event: MapPane.Chosen) -> None:
         event.stop()
         self._open()
+
+    def action_operate(self) -> None:
+        """Choose what to request for the selected broker."""
+        broker = self.query_one(BrokerPanel).selected
+        if broker is not None:
+            cast("Host", self.app).tasks.operate(broker)
 
     def _open(self) -> None:
         self.open_broker(self.query_one(BrokerPanel).selected)

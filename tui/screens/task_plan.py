@@ -23,8 +23,9 @@ class TaskPlanScreen(PlanDialog):
         moment: Moment,
         start: Callable[[Plan], None],
         preview: Preview,
+        note: str = "",
     ) -> None:
-        """words: what the task does, as `remove broker 4`."""
+        """words: what the task does, as `remove broker 4`. note: on its plan."""
         super().__init__(
             plan,
             moment,
@@ -32,6 +33,7 @@ class TaskPlanScreen(PlanDialog):
             preview,
             title=f"Approve the plan to {words}?",
             texts=[
+                *([note] if note else []),
                 f"{balance(plan)}{run_lines(moment)}brokers: {touched(plan)}\n"
                 f"plan {plan.hash[:12]}, cluster {moment.view.cluster_name}, id {plan.cluster_id}",
                 LATER_PLANS,

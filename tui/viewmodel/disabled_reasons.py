@@ -20,7 +20,7 @@ def refusal(action: str, moment: Moment) -> str | None:
             return _not_pause(moment)
         case "resume":
             return _not_resume(moment)
-        case "roll_back" | "resume_task":
+        case "roll_back" | "resume_task" | "operate":
             return _not_begin(moment)
         case "cancel_task" if moment.view.mode is Mode.READ_ONLY:
             return READ_ONLY
@@ -97,7 +97,7 @@ WHILE_IDLE = (*OF_THE_REAL[:-1], "what_if")
 """Actions that make other plans, which a run would outdate."""
 ACTIONS = (
     *("approve", "stop_run", "pause_run", "throttle", "resume", "roll_back"),
-    *("resume_task", "cancel_task"),
+    *("resume_task", "cancel_task", "operate"),
     *("solve_again", "what_if", "use_best", *OF_THE_REAL),
 )
 """All actions that can be disabled, on any screen."""

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from control.settings.settings import Settings
     from control.tasks.broker_marks import BrokerMark
-    from control.tasks.broker_task import BrokerTask, Operation
-    from control.tasks.task_files import TaskFiles
-    from model.ids import BrokerId
+    from control.tasks.broker_task import BrokerTask
     from model.snapshot.snapshot import Broker, Snapshot
 
 MOST_REASON: Final = 200
@@ -129,12 +127,14 @@ def _work(
 ) -> int:
     """Request a task or continue it, and work on it to its end; the exit code."""
     from control import compose
+    from control.cli.console import operator
     from control.cli.input_source import snapshot_of
     from control.cli.invocation import Origin
     from control.cli.plan_execution import refuse_read_only
-    from control.cli.task_work import print_line, refuse_unasked, work_on
+    from control.cli.task_work import now_ms, print_line, refuse_unasked, work_on
     from control.tasks.broker_task import Operation
     from control.tasks.removal import brokers_of
+    from control.tasks.task_request import TaskRequest, requested_task
 
     refuse_read_only(
         execution.allow_changes or execution.dry_run, f"{what}, or --dry-run to see the plan"
@@ -147,50 +147,16 @@ def _work(
     members, operation = snapshot.header.brokers, Operation(name)
     brokers = tuple(brokers_of(members, ids or (), racks or ()))
     target = None if onto is None else brokers_of(members, [onto], ())[0]
-    task, again = _requested(settings, files, snapshot, operation, brokers, target)
+    asked = TaskRequest(
+        operation=operation, brokers=brokers, onto=target, by=operator(), at_ms=now_ms()
+    )
+    task, again = requested_task(files, snapshot, settings.goals, asked)
     if execution.dry_run:
         return _dry_run(settings, snapshot, task, execution, output)
     if not again:
         task = files.add(task.cluster_id, operation, brokers, task.by, task.requested_at_ms, target)
     print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
     return work_on(settings, task, execution, output, snapshot)
-
-
-def _requested(
-    settings: "Settings",
-    files: "TaskFiles",
-    snapshot: "Snapshot",
-    operation: "Operation",
-    brokers: "tuple[BrokerId, ...]",
-    onto: "BrokerId | None",
-) -> "tuple[BrokerTask, bool]":
-    """The open task of this request, or one that is not kept yet; whether it is not new."""
-    from control.cli.console import operator
-    from control.cli.task_work import now_ms
-    from control.tasks.broker_marks import states_of
-    from control.tasks.broker_task import BrokerTask
-    from control.tasks.demotion import ENDS, refuse_part
-    from control.tasks.operations import OPERATIONS, refuse_marked
-    from control.tasks.removal import refuse_conflicts
-    from model.snapshot.snapshot import LEADERLESS
-
-    cluster_id = snapshot.header.cluster_id
-    tasks = files.of(cluster_id)
-    wanted = (operation, brokers, onto)
-    for task in tasks:
-        if task.is_open and (task.operation, task.brokers, task.onto) == wanted:
-            return task, True
-    task = BrokerTask.requested(
-        f"{operation}-new", cluster_id, operation, brokers, by=operator(), ms=now_ms(), onto=onto
-    )
-    refuse_conflicts(tasks, task.named)
-    marks = files.marks(cluster_id)
-    refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
-    if operation in ENDS:
-        states = states_of(marks, cluster_id)
-        refuse_part(tasks, brokers, [b for b, state in states.items() if state in LEADERLESS])
-    OPERATIONS[operation].refuse(task, snapshot, settings.goals)
-    return task, False
 
 
 def _dry_run(

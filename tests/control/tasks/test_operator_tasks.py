@@ -1,14 +1,16 @@
-"""Tasks that a person at a screen resumes and cancels."""
+"""Tasks that a person at a screen requests, resumes and cancels."""
 
 from pathlib import Path
 
 import pytest
 
-from control.tasks.broker_task import TaskPhase
+from control.tasks.broker_task import Operation, TaskPhase
 from control.tasks.operator_tasks import OperatorTasks
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, GuardrailRefused
+from model.ids import BrokerId
 from model.run import MoveState, RunProgress
+from model.snapshot.snapshot import BrokerState
 from tests.control.tasks.test_continued_tasks import CLUSTER, PLACES, killed, site, tasks_of
 from tests.support.control.simulated_tasks import SimulatedTask
 
@@ -98,3 +100,62 @@ def test_a_task_whose_plan_is_missing_says_so(tmp_path: Path) -> None:
     at.files.plan_path(task.task_id, task.plan.plan_hash).unlink()
     with pytest.raises(ConfigError, match=r"\.plan"):
         OperatorTasks(tasks_of(at)).waiting_plan(task.task_id)
+
+
+# ---- requests
+
+
+def test_exactly_the_plan_that_was_shown_is_stored_and_executed(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    tasks = OperatorTasks(tasks_of(at))
+    proposed = tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob")
+    assert at.files.all() == []
+    assert at.states == {}
+    stored = tasks.request(proposed, "bob")
+    task = at.files.read(stored.task.task_id)
+    assert (task.phase, task.words(), task.by) == (TaskPhase.APPROVED, "remove broker 4", "bob")
+    assert [p.plan_hash for p in task.plans] == [proposed.found.plan.hash]
+    assert "is done" in stored.work(site(at))
+    assert 4 not in at.held
+    assert at.states == {4: BrokerState.DRAINING}
+    assert at.files.read(task.task_id).plans[0].closed
+
+
+def test_a_request_that_was_stored_survives_its_process(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    tasks = OperatorTasks(tasks_of(at))
+    tasks.request(tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob"), "bob")
+    assert at.continued().phase is TaskPhase.DONE
+    assert 4 not in at.held
+
+
+def test_impossible_requests_are_refused_and_store_nothing(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    tasks = OperatorTasks(tasks_of(at))
+    with pytest.raises(GuardrailRefused, match="was not demoted; nothing is to be undone"):
+        tasks.proposed(Operation.UNDEMOTE, BrokerId(4), at.snapshot(), "bob")
+    with pytest.raises(ConfigError, match="9"):
+        tasks.proposed(Operation.REMOVE, BrokerId(9), at.snapshot(), "bob")
+    assert at.files.all() == []
+    proposed = tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob")
+    task = tasks.request(proposed, "bob").task
+    with pytest.raises(GuardrailRefused, match=rf"task {task.task_id} does that already"):
+        tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "eve")
+    with pytest.raises(GuardrailRefused, match=task.task_id):
+        tasks.proposed(Operation.DEMOTE, BrokerId(4), at.snapshot(), "eve")
+    # What was shown before another request is not stored after it.
+    with pytest.raises(GuardrailRefused, match=task.task_id):
+        tasks.request(proposed, "eve")
+    assert len(at.files.all()) == 1
+
+
+def test_brokers_are_excluded_and_included(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    tasks = OperatorTasks(tasks_of(at))
+    tasks.mark(CLUSTER, BrokerId(3), "bob", excluded=True)
+    assert at.states == {3: BrokerState.EXCLUDED}
+    tasks.mark(CLUSTER, BrokerId(3), "bob", excluded=False)
+    assert at.states == {}
+    task = at.request()
+    with pytest.raises(GuardrailRefused, match=task.task_id):
+        tasks.mark(CLUSTER, BrokerId(4), "bob", excluded=True)

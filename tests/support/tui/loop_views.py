@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from control.loop.dependencies import LoopSettings, OpenTask, TaskSite
 from control.loop.run_lag import RunLag
@@ -15,7 +16,11 @@ from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
 from control.planning.plan_overrides import PlanOverrides
 from control.settings.auto_limits import EAGER
 from control.settings.screen_settings import ScreenSettings
+from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.continued_tasks import ContinuedTasks
+from control.tasks.operator_tasks import ProposedTask, ResumedTask
 from control.tasks.task_listing import TaskListing
+from control.tasks.task_parts import FoundPlan
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -436,6 +441,10 @@ class FakeTasks:
     """Error raised by each request."""
     readings: int = 0
     cancelled: list[tuple[str, str]] = field(default_factory=list)
+    requested: list[tuple[str, str, str]] = field(default_factory=list)
+    """What, the hash of its plan, and by whom."""
+    marked: list[tuple[BrokerId, str, bool]] = field(default_factory=list)
+    """Broker, by whom, and whether it was excluded."""
 
     def listing(self, cluster_id: str) -> TaskListing:
         self.readings += 1
@@ -445,6 +454,29 @@ class FakeTasks:
         if self.refuses is not None:
             raise self.refuses
         self.cancelled.append((task_id, by))
+
+    def proposed(
+        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+    ) -> ProposedTask:
+        if self.refuses is not None:
+            raise self.refuses
+        task = BrokerTask.requested(
+            f"{operation}-new", CLUSTER_ID, operation, (broker,), by=by, ms=AT_MS
+        )
+        note = "no plan empties it with fewer bytes"
+        return ProposedTask(task=task, found=FoundPlan.of(plan(), note, left=4))
+
+    def request(self, proposed: ProposedTask, by: str) -> ResumedTask:
+        self.requested.append((proposed.task.words(), proposed.found.plan.hash, by))
+        # Nothing works on it here.
+        tasks = cast("ContinuedTasks", None)
+        hash_ = proposed.found.plan.hash
+        return ResumedTask(tasks=tasks, task=proposed.task, by=by, approved=hash_)
+
+    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.marked.append((broker, by, excluded))
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         return self.plan

@@ -11,6 +11,14 @@ RESUMED = (
     "The state of its moves is read from the cluster. Moves that have not started are made now "
     f"if they still apply. {LATER_PLANS}"
 )
+EXCLUDED = (
+    "No plan moves replicas to this broker any more, and it keeps those that it has. The mark is "
+    "plimsoll's own; nothing changes on the cluster."
+)
+INCLUDED = (
+    "Plans may move replicas to this broker again, also after a removal that has ended. The mark "
+    "is plimsoll's own; nothing changes on the cluster."
+)
 _LEADERLESS = (Operation.DEMOTE, Operation.MAINTENANCE)
 _TAKING_NONE = (Operation.REMOVE, Operation.REPLACE)
 
