@@ -317,9 +317,14 @@ class TaskRunner:
     def _fail(self, reason: str) -> None:
         """Note why the task failed; one that moved nothing leaves no mark."""
         now_ms = self._parts.now_ms()
+
+        def failed(task: BrokerTask) -> BrokerTask:
+            # The change that ended it may have been made, though it was reported as failed.
+            return task.entered(TaskPhase.FAILED, now_ms, reason) if task.is_open else task
+
         try:
-            self._change(lambda t: t.entered(TaskPhase.FAILED, now_ms, reason), patient=False)
-            if not self.task.is_open:
+            self._change(failed, patient=False)
+            if self.task.phase is TaskPhase.FAILED and not self.task.is_open:
                 self._unmark()
         except PlimsollError as exc:
             _log.warning(

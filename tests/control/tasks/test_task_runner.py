@@ -1,5 +1,6 @@
 """Removals on a simulated cluster, killed at every change, cancelled, and refused."""
 
+import errno
 from functools import partial
 from pathlib import Path
 
@@ -106,6 +107,24 @@ def test_a_removal_of_an_empty_broker_is_done_at_once(tmp_path: Path) -> None:
     task = at.work()
     assert task.phase is TaskPhase.DONE
     assert task.plans == ()
+    assert at.states == {4: BrokerState.DRAINING}
+
+
+def test_a_task_that_is_done_does_not_fail_when_its_folder_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last change was made, though it was reported as failed."""
+    at = site(tmp_path)
+
+    def sync(_folder: Path) -> None:
+        if any(task.phase is TaskPhase.DONE for task in at.files.all()):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("model.files.sync_folder", sync)
+    with pytest.raises(ConfigError, match="Input/output error"):
+        at.work()
+    (task,) = at.files.all()
+    assert task.phase is TaskPhase.DONE
     assert at.states == {4: BrokerState.DRAINING}
 
 
