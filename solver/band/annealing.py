@@ -37,6 +37,15 @@ expensive enough to end inside. Hotter runs lose what the linear program found, 
 EXCESS_REPAIR: Final = (1.0, 100)
 """Largest reduced cost, in costs of a move, and effort where excess is left: small rows
 remove it."""
+HOME_PHASES: Final = ((2.0, 0.1, 1.0), (0.1, 0.03, 0.3))
+"""Initial and final temperature, in costs of a move, and share of the steps, of an annealing
+without prices: hot enough that the first moves, chosen from all, may be undone."""
+HOME_EXCESS: Final = 3.0
+"""Price of the excess in its first phase, as a multiple of the program's first one."""
+HOME_STEPS: Final = 400_000
+"""Its steps, at most."""
+HOME_EFFORT: Final = 150
+"""Its steps per row."""
 LEAST_GAIN: Final = 1e-6
 """Share of the cost of a move by which a better placement must gain."""
 EVEN_SHARE: Final = 0.05
@@ -98,6 +107,26 @@ class BandAnnealing:
         if placement is not None:
             search.offer(placement)
         return at
+
+    def run_without_prices(self, pairs: tuple[Ints, Ints], excess_price: float) -> None:
+        """Anneal from the incumbent over (m,) rows and (m,) brokers; offer allowed placements.
+
+        `excess_price` is what a deviation of one mean load outside the band costs at first, in
+        units of F. Charges its work, and ends early where the search is over.
+        """
+        at, price = self.best(), self._search.problem.costs.move
+        most = np.minimum(self._dual.most, HOME_EXCESS * excess_price)
+        steps = min(HOME_STEPS, HOME_EFFORT * len(at))
+        for hot, cold, share in HOME_PHASES:
+            if self._search.over():
+                return
+            heat = price * _cooling(hot, cold)
+            at = self._anneal(at, pairs, (most, self._level), heat, round(share * steps))
+            placement = self._dual.allowed(at)
+            if placement is not None:
+                self._search.offer(placement)
+            # What is still outside is brought inside at any cost.
+            most = self._dual.most
 
     def even_out(self, candidates: BandCandidates, needed: float) -> None:
         """Exchange moves for others of equal cost, so that deviations shrink.

@@ -6,6 +6,7 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.band.load_prices import BandDual
 from solver.cpsat.variables import Choices
 from solver.problem.placement import Placement
+from solver.problem.problem import Problem
 
 
 class BandCandidates:
@@ -63,6 +64,17 @@ class BandCandidates:
         open_ = (hold.sum(axis=1) > problem.rf) | (lead.sum(axis=1) > 1) | (problem.may.forced > 0)
         chosen = np.flatnonzero(self._free & open_).tolist()
         return _listed(hold, chosen), _listed(lead, chosen)
+
+
+def all_pairs(problem: Problem) -> tuple[Ints, Ints]:
+    """Return (m,) rows and (m,) brokers: every change of one row that the rules allow.
+
+    A broker that follows today stands for its taking the lead, any other for a new replica.
+    """
+    free = problem.may.fixed_reason == 0
+    leads = _on(problem.leader, problem.home.shape)
+    row, broker = np.nonzero(problem.hold & ~leads & free[:, None])
+    return row, broker
 
 
 def _on(broker: Ints, shape: tuple[int, ...]) -> Bools:

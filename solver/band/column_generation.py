@@ -82,7 +82,7 @@ class ColumnGeneration:
         self._balanced: Bools = c.scale > 0
         self._place = np.full(c.scale.shape, -1, np.int64)
         self._place[self._balanced] = np.arange(self._balanced.sum())
-        self._price = self._first_price()
+        self._price = first_excess_price(dual)
         band = np.broadcast_to(dual.tolerance, c.scale.shape)[self._balanced]
         home = dual.home[self._balanced]
         self._program = BandProgram(
@@ -245,23 +245,24 @@ class ColumnGeneration:
         most = np.minimum(self._dual.most, self._price)
         return np.broadcast_to(most, self._balanced.shape)[self._balanced]
 
-    def _first_price(self) -> float:
-        """More than shifting one mean load by average moves costs.
-
-        If it is too low, columns generated while excess is cheap are of little use
-        later; if it is too high, it is never paid.
-        """
-        c = self._dual.columns
-        size = np.maximum(c.lead, c.follow)[c.free].max(axis=1, initial=0.0)
-        size = np.sort(size[size > 0])
-        if not len(size):
-            return float(self._dual.most.max(initial=0.0))
-        cost = np.sort(c.price[c.free])[c.free.sum() // 2] + c.leader_price
-        return FIRST_EXCESS_PRICE * float(max(cost, 1e-9) / size[len(size) // 2])
-
     def _first_prices(self) -> Floats:
         """Dual prices on brokers outside their band."""
         dual = self._dual
         outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
         price = np.minimum(dual.most, self._price / (5 * FIRST_EXCESS_PRICE))
         return outside * price * self._balanced
+
+
+def first_excess_price(dual: BandDual) -> float:
+    """Return a price of excess, in units of F per mean load: average moves end it for less.
+
+    If it is too low, columns generated while excess is cheap are of little use later; if it
+    is too high, it is never paid.
+    """
+    c = dual.columns
+    size = np.maximum(c.lead, c.follow)[c.free].max(axis=1, initial=0.0)
+    size = np.sort(size[size > 0])
+    if not len(size):
+        return float(dual.most.max(initial=0.0))
+    cost = np.sort(c.price[c.free])[c.free.sum() // 2] + c.leader_price
+    return FIRST_EXCESS_PRICE * float(max(cost, 1e-9) / size[len(size) // 2])

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot.snapshot import Floats, Ints
+from model.snapshot.snapshot import Count, Floats, Ints
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
-from solver.band.candidates import BandCandidates
-from solver.band.column_generation import ColumnGeneration, GeneratedColumns
+from solver.band.candidates import BandCandidates, all_pairs
+from solver.band.column_generation import ColumnGeneration, GeneratedColumns, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
 from solver.cpsat.model import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
@@ -37,6 +37,11 @@ WORK_OF_CANDIDATE: Final = 1e-7
 
 EARLY_LEAST_WORK: Final = 10.0
 """Smallest search budget with early plans: they take some 2 work units each."""
+
+COUNTED: Final = frozenset({Count.REPLICAS, Count.LEADERS})
+"""Measures to which all partitions contribute alike."""
+MOST_UNPRICED_PAIRS: Final = 5_000_000
+"""Rows x brokers up to which all pairs are listed: 16 bytes each."""
 
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
@@ -74,6 +79,8 @@ def solve_by_prices(search: Search) -> None:
         search.infeasible = True
         return
     plans_early = search.limits.work >= EARLY_LEAST_WORK
+    if plans_early:
+        _plan_without_prices(search, dual)
     plan_early = partial(_plan_early, search, dual) if plans_early else None
     generated = ColumnGeneration(search, dual).run(plan_early)
     lift = _find_lift(dual, generated.prices)
@@ -85,6 +92,21 @@ def solve_by_prices(search: Search) -> None:
     rounds = _Rounds(search, generated, lift, candidates)
     rounds.run()
     rounds.even_out()
+
+
+def _plan_without_prices(search: Search, dual: BandDual) -> None:
+    """Anneal before there are prices, where counts are balanced and every pair fits in memory.
+
+    Counts make many moves necessary, whichever they are, and the linear program slow. Without
+    counts few moves suffice, and chance does not find them.
+    """
+    problem = search.problem
+    counted = COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist())
+    if search.best is None or not counted or problem.home.size > MOST_UNPRICED_PAIRS:
+        return
+    prices = np.zeros(dual.home.shape)
+    annealing = BandAnnealing(search, dual, prices, dual.columns.home)
+    annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
 
 
 def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
