@@ -95,8 +95,9 @@ class TaskInvariants:
             f"{task_id} is {phase}",
         )
         holder = marks.get(self.empties, "")
-        holds = holder == task_id if phase == "done" else True
-        detail = f"{task_id} is done, and broker {self.empties} has the mark of {holder or 'none'}"
+        # Of two tasks that two hosts have requested, either may have set it.
+        holds = bool(holder) if phase == "done" else True
+        detail = f"{task_id} is done, and broker {self.empties} has no mark"
         self.invariants.check(holds, "an emptied broker stays marked", detail)
 
     def _emptied(self, task_id: str) -> None:
