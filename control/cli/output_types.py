@@ -971,6 +971,8 @@ class ReplicationAnswer(RehearsedAnswer):
     added: int
     """Replicas."""
     removed: int
+    least_bytes: int | None
+    """No plan for the request copies fewer bytes; None where a size is unknown."""
 
 
 class DiskAnswer(RehearsedAnswer):
@@ -990,6 +992,11 @@ class DiskAnswer(RehearsedAnswer):
     """Partitions without a leader, of which no broker has a copy."""
     placeless: tuple[str, ...]
     """Partitions that no other broker may hold."""
+    least_bytes: int | None
+    """No plan does it with fewer bytes, inside the broker and to others together; None where a
+    size is unknown."""
+    least_outside: int | None
+    """No plan does it with fewer bytes to other brokers; None where a size is unknown."""
 
 
 class RepairAnswer(RehearsedAnswer):
@@ -1011,6 +1018,8 @@ class RepairAnswer(RehearsedAnswer):
     """Partitions without a leader, of which no broker has a copy."""
     placeless: tuple[str, ...]
     """Partitions that have to move and that too few brokers may hold."""
+    least_bytes: int | None
+    """No plan that repairs the same copies fewer bytes; None where a size is unknown."""
 
 
 class MarksAnswer(Answer):

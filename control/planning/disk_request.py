@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from control.planning.least_bytes import bound_sentence, least_bytes, least_moved, least_outside
 from control.planning.staging import staged, without_broken_minimum, without_cooldowns
 from control.planning.validate import refuse_breaches, refuse_broken
 from model.errors import ConfigError, GuardrailRefused
@@ -113,6 +114,32 @@ class DiskPlan:
     """Partitions without a leader, of which no live broker has a copy."""
     placeless: tuple[PartitionId, ...] = ()
     """Partitions that no other broker may hold."""
+    least_bytes: int | None = None
+    """No plan does it with fewer bytes, inside the broker and to others together; None where a
+    size is unknown."""
+    least_outside: int | None = None
+    """No plan does it with fewer bytes to other brokers; None where a size is unknown."""
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """How far its bytes are from the fewest possible, in sentences."""
+        copied, inside = self.plan.bytes_to_copy, self.bytes_inside
+        total = None if copied is None or inside is None else copied + inside
+        does = "creates these replicas again"
+        if self.plan.goals.emptied:
+            named = listed([entry.path for entry in self.directories], MOST_NAMED)
+            does = f"empties {named} of broker {self.directories[0].broker}"
+        found = [bound_sentence(does, total, self.least_bytes)]
+        if self.outside and self.plan.goals.emptied:
+            found.append(self._outside_bound(does))
+        return tuple(filter(None, found))
+
+    def _outside_bound(self, does: str) -> str:
+        copied, least = self.plan.bytes_to_copy, self.least_outside
+        if copied is None or not least:
+            return ""
+        fewer = "fewer bytes" if copied <= least else f"fewer than {bytes_text(least)}"
+        return f"no plan {does} with {fewer} to other brokers"
 
     @property
     def words(self) -> str:
@@ -203,6 +230,8 @@ def plan_disk_removal(
         inside=len(emptying.inside),
         outside=len(emptying.homeless),
         bytes_inside=None if any(size < 0 for size in sizes) else sum(sizes),
+        least_bytes=least_moved(snapshot, broker, paths),
+        least_outside=least_outside(snapshot, goals, broker, paths),
     )
 
 
@@ -368,7 +397,8 @@ def plan_healing(
     found = deferring(snapshot, found, others).model_copy(update={"level_directories": False})
     stuck = sorted(placeless(snapshot, found))
     found, later = staged(snapshot, found, repair_rules=False)
-    if Proposal(snapshot, found, ()).forced.rows.any():
+    created = Proposal(snapshot, found, ()).forced
+    if created.rows.any():
         plan = _repaired(snapshot, found, solve)
     else:
         plan = given_plan(snapshot, found, SolveLimits(), {}, "")
@@ -376,6 +406,7 @@ def plan_healing(
         raise GuardrailRefused(f"cannot heal {_brokers(brokers)}: {plan}")
     refuse_broken(snapshot, plan)
     leaderless = sorted(row for row in mine if snapshot.partitions.leader[row] == NO_BROKER)
+    least = least_bytes(snapshot, created.replicas)
     return DiskPlan(
         plan=plan,
         directories=tuple(entry for entry in dirs_of(snapshot) if entry.broker in brokers),
@@ -383,6 +414,8 @@ def plan_healing(
         later=later,
         unavailable=tuple(map(snapshot.id, leaderless)),
         placeless=tuple(map(snapshot.id, stuck)),
+        least_bytes=least,
+        least_outside=least,
     )
 
 

@@ -13,6 +13,7 @@ from control.planning.disk_request import (
     later_notes,
     with_fewest_moves,
 )
+from control.planning.least_bytes import bound_sentence, least_repair
 from control.planning.staging import staged, without_broken_minimum, without_cooldowns
 from control.planning.validate import refuse_broken
 from model.errors import GuardrailRefused
@@ -50,6 +51,16 @@ class RepairPlan:
     """Partitions without a leader, of which no live broker has a copy."""
     placeless: tuple[PartitionId, ...]
     """Partitions that have to move and that too few brokers may hold."""
+    least_bytes: int | None
+    """No plan that repairs the same copies fewer bytes; None where a size is unknown."""
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """How far its bytes are from the fewest possible, in sentences."""
+        if self.plan is None:
+            return ()
+        found = bound_sentence("repairs this", self.plan.bytes_to_copy, self.least_bytes)
+        return (found,) if found else ()
 
     @property
     def words(self) -> str:
@@ -110,6 +121,7 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
     plan = _plan(snapshot, found, racks, solve)
     refuse_broken(snapshot, plan)
     repaired = () if plan is None else plan.repaired
+    forced = Proposal(snapshot, found, ()).forced.replicas
     return RepairPlan(
         plan=plan if plan is not None and plan.moves else None,
         dead=tuple(b.id for b in dead_brokers(snapshot)),
@@ -120,6 +132,7 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
         later=later,
         unavailable=lost,
         placeless=tuple(map(snapshot.id, stuck)),
+        least_bytes=least_repair(snapshot, forced, [snapshot.row_of[pid] for pid in repaired]),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from pydantic import ValidationError
 
+from control.planning.least_bytes import least_added
 from control.planning.validate import refuse_breaches
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.text_files import nearest
@@ -76,6 +77,16 @@ def plan_replication(
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
     refuse_breaches(proposal, what)
     return plan
+
+
+def least_replication(snapshot: Snapshot, topics: Sequence[TopicName], replicas: int) -> int | None:
+    """Bytes that any plan copies after which partitions of these topics have so many replicas.
+
+    None where a size is unknown; as `least_added`.
+    """
+    names = [t.name for t in snapshot.header.topics]
+    mine = np.isin(snapshot.partitions.topic, [names.index(topic) for topic in topics])
+    return least_added(snapshot, dict.fromkeys(np.flatnonzero(mine).tolist(), replicas))
 
 
 def _obstacles(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from control.planning.least_bytes import bound_sentence, least_bytes
 from control.planning.staging import staged, without_cooldowns
 from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, brokers_text
@@ -268,31 +269,14 @@ def removal_goals(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId])
         goals=found.model_copy(update={"budgets": tight}),
         relaxed=found,
         replicas=int(counts.leaving.sum()),
-        least_bytes=_least_bytes(snapshot, forced.replicas),
+        least_bytes=least_bytes(snapshot, forced.replicas),
         deferred=deferred,
     )
 
 
-def _least_bytes(snapshot: Snapshot, new: np.ndarray) -> int | None:
-    """Bytes that (n,) new replicas copy at least; None if a size is unknown."""
-    rows = np.flatnonzero(new > 0).tolist()
-    sizes = [snapshot.row(row).bytes_to_copy(int(new[row])) for row in rows]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
-
-
-def bound_text(plan_bytes: int | None, least_bytes: int | None, brokers: Sequence[int]) -> str:
+def bound_text(plan_bytes: int | None, least: int | None, brokers: Sequence[int]) -> str:
     """How far a plan's bytes are from the fewest possible; empty where sizes are unknown."""
-    if plan_bytes is None or least_bytes is None:
-        return ""
-    named = brokers_text(brokers)
-    if plan_bytes <= least_bytes:
-        return f"no plan empties {named} with fewer bytes"
-    return (
-        f"no plan empties {named} with fewer than {bytes_text(least_bytes)}; this one copies "
-        f"{percent_text(plan_bytes / least_bytes - 1 if least_bytes else 1.0)} more, since rules "
-        "or limits need further moves"
-    )
+    return bound_sentence(f"empties {brokers_text(brokers)}", plan_bytes, least)
 
 
 def plan_note(plan: Plan, found: RemovalGoals, brokers: Sequence[int]) -> str:

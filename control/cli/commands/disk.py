@@ -216,7 +216,7 @@ def _dry_run(executor: "Executor", settings: "Settings", found: "DiskPlan", outp
         placeless=tuple(map(str, found.placeless)),
         **rehearsal.figures,
     )
-    shown = f"{found.words}\n{rehearsal.text}"
+    shown = "\n".join((found.words, *found.bounds, rehearsal.text))
     sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE
 

@@ -49,7 +49,7 @@ def set_replicas(
     from control.cli.invocation import Origin
     from control.cli.plan_execution import execute, refuse_read_only
     from control.cli.task_work import refuse_unasked
-    from control.planning.replication_request import plan_replication, topics_of
+    from control.planning.replication_request import least_replication, plan_replication, topics_of
     from control.planning.validate import refuse_broken
 
     refuse_read_only(
@@ -67,7 +67,8 @@ def set_replicas(
     refuse_broken(snapshot, plan)
     with contextlib.closing(compose.executor(settings)) as executor:
         if execution.dry_run:
-            return _dry_run(executor, settings, plan, output)
+            least = least_replication(snapshot, named, replicas)
+            return _dry_run(executor, settings, plan, least, output)
         return execute(executor, settings, plan, execution, output)
 
 
@@ -78,10 +79,16 @@ def _already(topics: int, replicas: int) -> str:
     return f"every partition of {of} has {count_text(replicas, 'replica')}"
 
 
-def _dry_run(executor: "Executor", settings: "Settings", plan: "Plan", output: Form) -> int:
-    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
+def _dry_run(
+    executor: "Executor", settings: "Settings", plan: "Plan", least: int | None, output: Form
+) -> int:
+    """Print the plan, its waves, peaks and duration, and its requests as JSON.
+
+    least: no plan for the request copies fewer bytes.
+    """
     from control.cli.output_types import ReplicationAnswer
     from control.cli.plan_execution import rehearse
+    from control.planning.least_bytes import bound_sentence
     from control.render.text import answer_text
 
     rehearsal = rehearse(executor, settings, plan)
@@ -90,9 +97,11 @@ def _dry_run(executor: "Executor", settings: "Settings", plan: "Plan", output: F
         added=sum(len(m.added) for m in plan.moves),
         removed=sum(len(m.removed) for m in plan.moves),
         bytes_to_copy=plan.bytes_to_copy,
+        least_bytes=least,
         **rehearsal.figures,
     )
-    shown = _summary(plan) + rehearsal.text
+    bound = bound_sentence("does so", plan.bytes_to_copy, least)
+    shown = _summary(plan) + (f"{bound}\n" if bound else "") + rehearsal.text
     sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE
 

@@ -82,6 +82,9 @@ def test_replicas_without_room_go_to_other_brokers(make: Make) -> None:
     assert (plan["inside"], plan["outside"]) == (1, 2)
     assert plan["bytes_to_copy"] == 2 * 20 * MB
     assert plan["bytes_inside"] == 20 * MB
+    assert plan["least_bytes"] == 3 * 20 * MB
+    text = words(plimsoll(*REMOVE, "1", "/a", "--dry-run").stdout)
+    assert "no plan empties /a of broker 1 with fewer bytes" in text
     assert at.where(1)["/a"] == [0, 2, 7]
     plimsoll(*REMOVE, "1", "/a", *CHANGING)
     assert "/a" not in at.where(1)
@@ -244,6 +247,10 @@ def test_replicas_of_a_failed_directory_are_created_on_other_brokers(make: Make)
     found = answer(*HEAL, "--dry-run")
     assert found["directories"] == [{"broker": 1, "path": "/a"}]
     assert (found["inside"], found["outside"]) == (0, 2)
+    assert found["least_bytes"] == found["least_outside"] == found["bytes_to_copy"]
+    assert "no plan creates these replicas again with fewer bytes" in words(
+        plimsoll(*HEAL, "--dry-run").stdout
+    )
     plimsoll(*HEAL, *CHANGING)
     assert at.where(1) == {"/b": [3], "/c": [4]}
     assert [now for n, now in enumerate(at.lists) if n not in (0, 2)] == [

@@ -43,12 +43,13 @@ def test_a_dry_run_shows_plan_waves_and_peaks_and_changes_nothing(at: SimulatedT
     found = answer(*SET, TOPIC, "3", "--dry-run")
     assert found["topics"] == [{"topic": TOPIC, "before": 2, "after": 3}]
     assert (found["added"], found["removed"], found["waves"]) == (5, 0, 1)
-    assert found["bytes_to_copy"] == 5 * at.log_bytes
+    assert found["bytes_to_copy"] == found["least_bytes"] == 5 * at.log_bytes
     assert sum(p["more_bytes"] for p in found["peaks"]) > 0
     assert len(found["requests"]) >= 5
     assert counts(at) == [2] * len(PLACES)
     text = plimsoll(*SET, TOPIC, "3", "--dry-run").stdout
     assert f"{TOPIC}: 3 replicas instead of 2, in 5 partitions" in text
+    assert "no plan does so with fewer bytes" in text
 
 
 def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) -> None:
