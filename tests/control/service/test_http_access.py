@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,7 @@ def test_probes_need_no_login_and_metrics_do(start: Start) -> None:
         "Digest x",
         basic("vic", "x" * 5000),
     ],
+    ids=count(),  # Hashes are salted, and ids must be the same in all test processes.
 )
 def test_wrong_logins_are_refused(start: Start, login: str) -> None:
     site = start()

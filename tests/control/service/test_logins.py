@@ -1,6 +1,7 @@
 """Logins: the file that holds them, and what clients send."""
 
 import base64
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
         ("[eve\n", "is not valid TOML"),
         ("\x00", "is not valid TOML"),
     ],
+    ids=count(),  # Hashes are salted, and ids must be the same in all test processes.
 )
 def test_a_file_that_cannot_be_used_is_named_with_the_place(
     tmp_path: Path, text: str, message: str
