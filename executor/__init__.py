@@ -11,6 +11,7 @@ PUBLIC = (
     "journal.lock",
     "journal.run_history",
     "journal.run_journal",
+    "platforms.cordons",
     "run.elections",
     "run.operator_control",
     "run.rollback_plan",

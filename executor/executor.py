@@ -20,10 +20,23 @@ from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
-from executor.journal.run_journal import CORDON, RunJournal, new_run_id
+from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
 from executor.platforms.automq_balancer import AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal
-from executor.platforms.cordons import CordonChange, Cordons, cordoned_by_us
+from executor.platforms.cordons import (
+    CORDONED,
+    Change,
+    CordonChange,
+    Cordons,
+    OwnCordon,
+    as_if_opened,
+    cordoned_by_us,
+    not_whole,
+    opened_for,
+    whole,
+    with_dirs,
+    without_dirs,
+)
 from executor.platforms.detect import platforms
 from executor.platforms.platform import Platform
 from executor.platforms.remote_tier import RemoteTier
@@ -53,7 +66,7 @@ from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
-from model.run import JournalEvent, RunProgress, RunReport
+from model.run import JournalEvent, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
@@ -114,6 +127,8 @@ class Executor(Closing):
         options = _RunOptions(journal_dir, limits, observe, steering)
         with self._journals.sole_writer(journal_dir, plan.cluster_id, steering.stopping):
             self._restore_first(plan, journal_dir, undoes=undoes)
+            if undoes:
+                self._lift_cordons(plan, journal_dir)
             run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
             report = self._run(plan, run_id, options)
             if undoes:
@@ -146,6 +161,8 @@ class Executor(Closing):
             for warning in past.warnings:
                 _log.warning("%s", warning, extra=named(LogEvent.RUN_WARNING))
             self._let_settle(past)
+            if rolls_back(past.plan, journal_dir):
+                self._lift_cordons(past.plan, journal_dir)
             return self._run(past.plan, past.run_id, options, past)
 
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
@@ -235,6 +252,7 @@ class Executor(Closing):
             return self._plan_rollback(past_run(journal_dir, plan.cluster_id, report.run_id))
 
         def run_rollback(back: Plan) -> RunReport:
+            self._lift_cordons(back, journal_dir)
             back_id = new_run_id(journal_dir, self._timing.now_ms(), back.hash[:8])
             return self._run(back, back_id, back_options)
 
@@ -349,24 +367,74 @@ class Executor(Closing):
         A value that someone else has set stays, and a broker that knows no cordons is left as it
         is. Raises GuardrailRefused while a run is in progress, and as the calls and the journal do.
         """
-        with self._cordons(journal_dir, cluster_id, by) as (cordons, journal, ours):
-            return cordons.set(brokers, journal, ours)
+        return self._cordon(brokers, whole, journal_dir, cluster_id, by)
 
     def uncordon(
         self, brokers: Collection[BrokerId], *, journal_dir: Path, cluster_id: str, by: str = ""
     ) -> tuple[CordonChange, ...]:
-        """Remove the cordons that `cordon` has set; raises as that does."""
-        with self._cordons(journal_dir, cluster_id, by) as (cordons, journal, ours):
-            return cordons.clear(brokers, journal, ours)
+        """Remove the cordons that `cordon` has set; those of directories stay. Raises as that."""
+        return self._cordon(brokers, not_whole, journal_dir, cluster_id, by)
 
-    @contextlib.contextmanager
-    def _cordons(
-        self, journal_dir: Path, cluster_id: str, by: str
-    ) -> Iterator[tuple[Cordons, RunJournal, frozenset[BrokerId]]]:
+    def cordon_dirs(
+        self, broker: BrokerId, paths: Collection[str], *, journal_dir: Path, by: str = ""
+    ) -> CordonChange:
+        """Cordon log directories of a broker, and keep those cordoned before; as `cordon`."""
+        return self._cordon_of(broker, with_dirs(paths), journal_dir, by)
+
+    def uncordon_dirs(
+        self, broker: BrokerId, paths: Collection[str], *, journal_dir: Path, by: str = ""
+    ) -> CordonChange:
+        """Remove what `cordon_dirs` has set for these directories; raises as that does."""
+        return self._cordon_of(broker, without_dirs(paths), journal_dir, by)
+
+    def knows_cordons(self, broker: BrokerId) -> bool:
+        """Whether a live broker has `cordoned.log.dirs` (4.3); raises as the call does."""
+        return CORDONED in self._admin.broker_configs(broker, [CORDONED])
+
+    def _cordon_of(
+        self, broker: BrokerId, change: Change, journal_dir: Path, by: str
+    ) -> CordonChange:
+        cluster_id = self._admin.cluster().cluster_id
+        (found,) = self._cordon([broker], change, journal_dir, cluster_id, by)
+        return found
+
+    def _cordon(
+        self,
+        brokers: Collection[BrokerId],
+        change: Change,
+        journal_dir: Path,
+        cluster_id: str,
+        by: str,
+    ) -> tuple[CordonChange, ...]:
+        if self._archive is not None:
+            # The journals of other machines have their cordons.
+            self._archive.fetch(journal_dir, cluster_id)
+        cordons = self._cordons(journal_dir, cluster_id)
+        if (found := cordons.unchanged(brokers, change)) is not None:
+            return found
         with self._journals.action(CORDON, journal_dir, cluster_id, by) as journal:
-            # Only now are the journals of other machines here.
-            ours = cordoned_by_us(journal_dir, cluster_id)
-            yield Cordons(self._admin, self._timing), journal, ours
+            # Someone may have changed them until the lock was free.
+            return self._cordons(journal_dir, cluster_id).make(brokers, change, journal)
+
+    def _cordons(self, journal_dir: Path, cluster_id: str) -> Cordons:
+        return Cordons(self._admin, self._timing, cordoned_by_us(journal_dir, cluster_id))
+
+    def _lift_cordons(self, plan: Plan, journal_dir: Path) -> None:
+        """Remove own cordons that would keep a rollback from moving replicas back.
+
+        Precondition: the lock and the lease of the cluster are held.
+        """
+        opened = opened_for(cordoned_by_us(journal_dir, plan.cluster_id), plan.moves)
+        if not opened:
+            return
+        run_id = new_run_id(journal_dir, self._timing.now_ms(), CORDON)
+        about = Action(plan.cluster_id)
+        with self._journals.opened(journal_dir, about, run_id, resumed=False) as journal:
+            journal.write(JournalEvent.STARTED, by="")
+            for broker, remaining in opened.items():
+                cordons = self._cordons(journal_dir, plan.cluster_id)
+                cordons.make([broker], partial(_kept, remaining), journal)
+            journal.write(JournalEvent.ENDED, state=RunState.DONE, reason="")
 
     def cluster(self) -> ClusterView:
         """The cluster's id, its live brokers and their racks; raises as the call does."""
@@ -438,7 +506,12 @@ class Executor(Closing):
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        self._warn(judge(self._admin, plan, by_kind, {}, (), undoes=undoes))
+        admin = self._admin
+        if undoes and journal_dir is not None:
+            # The run itself lifts these cordons first.
+            ours = cordoned_by_us(journal_dir, plan.cluster_id)
+            admin = as_if_opened(admin, opened_for(ours, plan.moves))
+        self._warn(judge(admin, plan, by_kind, {}, (), undoes=undoes))
         self._overrides.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
         return [
@@ -454,6 +527,10 @@ class Executor(Closing):
         return platforms(
             self._admin, timing=self._timing, limits=self._limits, tier=self._tier, wal=self._wal
         )
+
+
+def _kept(remaining: OwnCordon, _before: OwnCordon) -> OwnCordon:
+    return remaining
 
 
 def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:

@@ -104,6 +104,7 @@ GROUPS: Final = {
         "remove": "Move all replicas out of log directories of a broker. Killed at any point, the "
         "same command continues.",
         "heal": "Create the replicas of failed log directories again on other brokers.",
+        "include": "End the cordons of log directories that disk remove has set.",
     },
     "cluster": {
         "repair": "Move replicas off dead brokers and failed directories, and to where racks, pins "

@@ -40,10 +40,16 @@ def refuse_read_only(
 
 
 def execute(
-    executor: "Executor", settings: Settings, plan: Plan, options: "ExecutionOptions", output: Form
+    executor: "Executor",
+    settings: Settings,
+    plan: Plan,
+    options: "ExecutionOptions",
+    output: Form,
+    around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> int:
     """Ask, execute the plan and print its report; the exit code.
 
+    around: entered around the run, once it is confirmed.
     Raises GuardrailRefused without confirmation, or where a check before the run fails.
     """
     journal_dir = compose.journal_dir(settings)
@@ -54,7 +60,7 @@ def execute(
         return Exit.DONE
     if not options.yes and not plan_confirmed(executor, settings, plan):
         raise GuardrailRefused("not confirmed; nothing was changed")
-    with steered_by_signals() as steering:
+    with around(), steered_by_signals() as steering:
         report = executor.execute(
             plan,
             journal_dir=journal_dir,

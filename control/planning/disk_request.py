@@ -187,12 +187,18 @@ def counted(partitions: Sequence[PartitionId]) -> str:
 
 
 def plan_disk_removal(
-    snapshot: Snapshot, goals: Goals, solve: Solve, broker: BrokerId, paths: Sequence[str]
+    snapshot: Snapshot,
+    goals: Goals,
+    solve: Solve,
+    broker: BrokerId,
+    paths: Sequence[str],
+    closed: Sequence[str] = (),
 ) -> DiskPlan | None:
     """Plan that log directories of a broker hold no replica; None if they hold none.
 
     Replicas go to other directories of the broker as far as these have room, else to other
-    brokers; nothing else moves. `paths` as `paths_of` returns them.
+    brokers; nothing else moves. `paths` as `paths_of` returns them; `closed`: further directories
+    of the broker that take none.
 
     Raises GuardrailRefused, and names the partition, the directory or the broker.
     """
@@ -207,7 +213,7 @@ def plan_disk_removal(
     }
     found = without_broken_minimum(snapshot, found.model_copy(update=update))
     forced = np.flatnonzero(Proposal(snapshot, found, ()).forced.rows).tolist()
-    emptying = empty_directories(snapshot, goals, broker, paths)
+    emptying = empty_directories(snapshot, goals, broker, paths, closed)
     if not emptying.inside and not emptying.homeless:
         return None
     # What other rules force to move is left alone, but for what stands in these directories.

@@ -107,9 +107,10 @@ def _binds(mark: BrokerState, own: BrokerState) -> bool:
     """Whether a mark forbids more than a broker's own state.
 
     A cordoned or slow broker keeps what it has, a draining one does not, and a demoted one does
-    not lead: operators may cordon a broker before they remove or demote it.
+    not lead: operators may cordon a broker before they remove or demote it. An excluded broker
+    may be cordoned because of its mark, which has the reason.
     """
-    if own in TAKING:
+    if own in TAKING or (mark is BrokerState.EXCLUDED and own is BrokerState.CORDONED):
         return True
     return mark is not BrokerState.EXCLUDED and own is not BrokerState.DEAD
 

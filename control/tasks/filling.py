@@ -1,6 +1,7 @@
 """Adding brokers: plans that fill them, and move nothing elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,15 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring
-from model.snapshot.snapshot import TAKING, BrokerState, Count, RecentMove, Snapshot, StorageKind
+from model.snapshot.snapshot import (
+    TAKING,
+    Broker,
+    BrokerState,
+    Count,
+    RecentMove,
+    Snapshot,
+    StorageKind,
+)
 from model.units import bytes_text, count_text
 
 NO_REST: Final = dict.fromkeys(StorageKind, Cooldown(rest_s=0.0, return_window_s=1.0))
@@ -35,7 +44,20 @@ def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
         if state not in TAKING | AWAY:
             raise GuardrailRefused(f"cannot add broker {broker}: it is {state}{_instead(state)}")
     leaving = [b for b in brokers if snapshot.broker[b].state in AWAY]
-    return requested(snapshot, leaving, BrokerState.ALIVE)
+    return requested(_opened(snapshot, leaving), leaving, BrokerState.ALIVE)
+
+
+def _opened(snapshot: Snapshot, brokers: Collection[BrokerId]) -> Snapshot:
+    """The snapshot without the cordons that came with the marks of these brokers."""
+
+    def opened(member: Broker) -> Broker:
+        if member.id not in brokers or not all(d.cordoned for d in member.log_dirs):
+            return member
+        dirs = tuple(d.model_copy(update={"cordoned": d.failed}) for d in member.log_dirs)
+        return member.model_copy(update={"log_dirs": dirs})
+
+    members = tuple(map(opened, snapshot.header.brokers))
+    return replace(snapshot, header=snapshot.header.model_copy(update={"brokers": members}))
 
 
 def _instead(state: BrokerState) -> str:

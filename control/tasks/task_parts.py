@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from control.loop.dependencies import RunExecutor
 from control.tasks.broker_task import BrokerTask, TaskPlan
+from control.tasks.task_cordons import CordonExecutor
 from control.tasks.task_files import TaskFiles
 from executor.run.operator_control import Steering
 from model.errors import PlimsollError
@@ -34,7 +35,7 @@ class NoPlan(PlimsollError):
         self.status = status
 
 
-class TaskExecutor(RunExecutor, Protocol):
+class TaskExecutor(RunExecutor, CordonExecutor, Protocol):
     """What a task does on the cluster; `executor.executor.Executor` fits."""
 
     def cluster(self) -> "ClusterView":

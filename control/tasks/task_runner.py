@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from control.tasks.broker_marks import BrokerMark, marked, unmarked
+from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts
+from control.tasks.task_cordons import cordon, uncordon
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import FREE
 from control.tasks.task_parts import TaskParts
@@ -68,6 +69,7 @@ class TaskRunner:
                 self._work()
             except TaskCancelled as exc:
                 self._unmark()
+                self._uncordon()
                 self.task = files.read(task_id)
                 self._parts.say(str(exc))
             except PlimsollError as exc:
@@ -276,6 +278,9 @@ class TaskRunner:
         state = self._rules.mark_approved if task.approved or over else self._rules.mark
         if state is None:
             self._change_marks(lambda marks: unmarked(marks, task.cluster_id, task.brokers))
+            if self._uncordon():
+                # It shows brokers, or directories, that take no replicas.
+                self._snapshot = None
             return
         new = [
             BrokerMark(
@@ -290,6 +295,20 @@ class TaskRunner:
             for broker in task.brokers
         ]
         self._change_marks(lambda marks: marked(marks, new))
+        if state in AWAY and (task.approved or over):
+            self._cordon()
+
+    def _cordon(self) -> None:
+        """Let Kafka keep new replicas away, too, where it can."""
+        parts, task = self._parts, self.task
+        cordon(parts.executor, task.brokers, parts.journal_dir, task.cluster_id, task.by, parts.say)
+
+    def _uncordon(self) -> bool:
+        """End own cordons; whether any was changed."""
+        parts, task = self._parts, self.task
+        return uncordon(
+            parts.executor, task.brokers, parts.journal_dir, task.cluster_id, task.by, parts.say
+        )
 
     def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
         self._parts.files.change_marks(

@@ -55,6 +55,8 @@ class SimulatedCluster:
         """Duration of a move in AutoMQ, whatever the size of the partition."""
         self.elections = 1
         """Controller elections so far."""
+        self.knows_cordons = True
+        """Whether brokers have `cordoned.log.dirs`, as since Kafka 4.3."""
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
 
@@ -134,8 +136,8 @@ class SimulatedCluster:
             return self._cancel(partition)
         if not target or len(set(target)) < len(target):
             return PartitionResponse.refused("The manual partition assignment is not valid.")
-        if unknown := [b for b in target if b not in self.brokers]:
-            return PartitionResponse.refused(f"Broker {unknown[0]} is not registered.")
+        if fault := self._fault(partition, target):
+            return PartitionResponse.refused(fault)
         if partition.storage is StorageKind.SHARED:
             return self._hand_over(partition, target)
         before = [b for b in partition.replicas if b not in partition.adding]
@@ -152,6 +154,21 @@ class SimulatedCluster:
                 partition.held[broker] = partition.start
         self._settle()
         return PartitionResponse.accepted()
+
+    def _fault(self, partition: SimulatedPartition, target: Sequence[BrokerId]) -> str:
+        """Why the controller assigns no replica to a broker; empty where it does."""
+        for broker in target:
+            if broker not in self.brokers:
+                return f"Broker {broker} is not registered."
+            at = self.brokers[broker]
+            copies = partition.storage is not StorageKind.SHARED
+            if (
+                copies
+                and broker not in partition.replicas
+                and all(map(at.is_cordoned, at.log_dirs))
+            ):
+                return f"Broker {broker} is cordoned."
+        return ""
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Elect the first replica as leader where it is in sync (KIP-460)."""

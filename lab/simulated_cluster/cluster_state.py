@@ -12,6 +12,7 @@ from model.snapshot.snapshot import PartitionRow, StorageKind
 Curve = Callable[[float], float]
 """A rate in bytes per second at a time in seconds since the epoch."""
 
+CORDONED: Final = "cordoned.log.dirs"
 _ROUNDING: Final = 0.5
 """Missing bytes up to which a copy counts as complete."""
 
@@ -44,6 +45,10 @@ class SimulatedBroker:
     """Copies between its directories, in the order of the requests."""
     requested_dirs: dict[PartitionId, str] = field(default_factory=dict)
     """Requested directories of future replicas; lost on a restart."""
+
+    def is_cordoned(self, path: str) -> bool:
+        """Whether a log directory takes no new replicas (KIP-1066)."""
+        return {"*", path} & {*self.configs.get(CORDONED, "").split(",")} != set()
 
 
 @dataclass(slots=True, kw_only=True)

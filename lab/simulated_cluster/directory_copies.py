@@ -30,6 +30,8 @@ class SimulatedDirectories:
             return PartitionResponse.refused(f"broker {broker} answers LogDirNotFound (57)")
         if at.failed_dirs:
             return PartitionResponse.refused(f"broker {broker} answers KafkaStorageError (56)")
+        if at.is_cordoned(path) and (partition is None or self.of(partition, broker) != path):
+            return PartitionResponse.refused(f"broker {broker} answers INVALID_REPLICA_ASSIGNMENT")
         if partition is None or broker not in partition.held:
             at.requested_dirs[pid] = path
         elif self.of(partition, broker) == path:
@@ -42,7 +44,9 @@ class SimulatedDirectories:
         """Place a new replica: as requested, else in the directory with the fewest."""
         at = self._brokers[broker]
         held = [self.of(p, broker) for p in self._partitions.values() if broker in p.held]
-        emptiest = min((d for d in at.log_dirs if d not in at.failed_dirs), key=held.count)
+        online = [d for d in at.log_dirs if d not in at.failed_dirs]
+        open_dirs = [d for d in online if not at.is_cordoned(d)]
+        emptiest = min(open_dirs or online, key=held.count)
         partition.dirs[broker] = at.requested_dirs.pop(partition.id, emptiest)
 
     def remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
@@ -92,7 +96,7 @@ class SimulatedDirectories:
             },
             usable_bytes=int(free) if limited else None,
             offline=path in at.failed_dirs,
-            cordoned=False,
+            cordoned=at.is_cordoned(path),
         )
 
     def _used(self, broker: BrokerId, path: str) -> float:

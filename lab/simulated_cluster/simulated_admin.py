@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from executor.client.cluster_admin import OffsetKind
 from executor.client.responses import ClusterView, LogDirView, PartitionResponse, PartitionView
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import SimulatedPartition
+from lab.simulated_cluster.cluster_state import CORDONED, SimulatedPartition
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
 from lab.simulated_cluster.faults import Faults, Lost
 from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing
@@ -156,6 +156,8 @@ class SimulatedAdmin:
         defaults = _BROKER_DEFAULTS
         if self._cluster.is_automq:
             defaults = defaults | _AUTOMQ_DEFAULTS
+        if self._cluster.knows_cordons:
+            defaults = defaults | {CORDONED: ""}
         own = self._cluster.default_configs | self._cluster.brokers[broker].configs
         return self._read("broker_configs", lambda: of_keys(defaults | own, keys))
 

@@ -25,19 +25,23 @@ class Emptying:
 
 
 def empty_directories(
-    snapshot: Snapshot, goals: Goals, broker: BrokerId, paths: Collection[str]
+    snapshot: Snapshot,
+    goals: Goals,
+    broker: BrokerId,
+    paths: Collection[str],
+    closed: Collection[str] = (),
 ) -> Emptying:
     """Choose the new directory of each replica in these directories of one broker.
 
     The largest replicas come first, each to the directory that is the least utilised with it. If
     some do not fit then, each goes where it leaves the least room, and the way that keeps more
-    bytes on the broker is taken. Directories that are cordoned, have failed or are emptied take
-    none; the others are filled up to the limit for disks, or without one where their capacity is
-    unknown. Unknown sizes count as 0.
+    bytes on the broker is taken. Directories that are cordoned, `closed`, have failed or are
+    emptied take none; the others are filled up to the limit for disks, or without one where their
+    capacity is unknown. Unknown sizes count as 0.
 
     Precondition: the snapshot lists the paths, and knows the directory of each replica.
     """
-    directories = _Directories.of(snapshot, goals, broker, paths)
+    directories = _Directories.of(snapshot, goals, broker, {*paths, *closed})
     rows = snapshot.replica_row[snapshot.in_dirs({(broker, path) for path in paths})]
     sizes = np.maximum(0.0, snapshot.partitions.local_bytes[rows])
     order = sorted(zip(rows.tolist(), sizes.tolist(), strict=True), key=lambda at: (-at[1], at[0]))

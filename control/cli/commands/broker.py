@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import Output
+from control.cli.options import AllowChanges, Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -214,15 +214,19 @@ def exclude(
         str, typer.Option(metavar="TEXT", help="Why; shown wherever the mark is.")
     ] = "",
     settings: "Settings",
+    allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
-    """Mark brokers as excluded in plimsoll's own files; nothing changes on the cluster."""
+    """Mark brokers as excluded in plimsoll's own files, and cordon them where that is allowed."""
+    import contextlib
+
     from control import compose
     from control.cli.console import operator
-    from control.cli.task_work import now_ms
+    from control.cli.task_work import now_ms, print_line
     from control.tasks.broker_marks import AWAY, BrokerMark, marked
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
+    from control.tasks.task_cordons import cordon
     from model.errors import ConfigError
     from model.snapshot.snapshot import BrokerState
 
@@ -246,17 +250,39 @@ def exclude(
         for broker in brokers
     ]
     found = files.change_marks(cluster_id, lambda marks: marked(marks, new))
+    if allow_changes:
+        with contextlib.closing(compose.executor(settings)) as executor:
+            cordon(executor, brokers, compose.journal_dir(settings), cluster_id, by, print_line)
+    else:
+        print_line(
+            "plimsoll puts no replicas there; with --allow-changes, Kafka 4.3 does not either"
+        )
     return _print_marks(cluster_id, found, output)
 
 
 def include(
-    ids: Ids = None, *, rack: Racks = None, settings: "Settings", output: Output = Form.TABLE
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
+    output: Output = Form.TABLE,
 ) -> int:
-    """Remove the marks of brokers, also those that finished removals have left."""
+    """Remove the marks of brokers and their cordons, also those that removals have left.
+
+    Raises GuardrailRefused where plimsoll has cordoned one, and changes are not allowed.
+    """
+    import contextlib
+
     from control import compose
+    from control.cli.console import operator
+    from control.cli.plan_execution import refuse_read_only
+    from control.cli.task_work import print_line
     from control.tasks.broker_marks import AWAY, unmarked
+    from control.tasks.broker_task import brokers_text
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
+    from control.tasks.task_cordons import cordoned_brokers, uncordon
     from model.ids import BrokerId
     from model.snapshot.snapshot import Broker
 
@@ -270,6 +296,12 @@ def include(
     brokers = brokers_of([*members, *gone], ids or (), rack or ())
     refuse_conflicts(files.of(cluster_id), brokers)
     refuse_marked(found, cluster_id, brokers, AWAY)
+    journal_dir = compose.journal_dir(settings)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        executor.runs(journal_dir, cluster_id)  # brings the journals of the archive here
+        if cordoned := sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers}):
+            refuse_read_only(allow_changes, f"end the cordon of {brokers_text(cordoned)}, too")
+            uncordon(executor, cordoned, journal_dir, cluster_id, operator(), print_line)
     found = files.change_marks(cluster_id, lambda marks: unmarked(marks, cluster_id, brokers))
     return _print_marks(cluster_id, found, output)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output
+from control.cli.options import AllowChanges, Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from executor.executor import Executor
     from executor.journal.run_history import PastRun
     from model.ids import BrokerId
+    from model.plan.plan import Plan
     from model.run import RunReport
 
 
@@ -59,15 +60,23 @@ def remove(
         snapshot = snapshot_of(settings, Origin())
         member = broker_of(snapshot, broker)
         found = paths_of(member, paths)
+        emptied = _emptied_before(executor, settings, member.id, found)
         plan = plan_disk_removal(
-            snapshot, settings.goals, lambda s, g: find_plan(settings, s, g), member.id, found
+            snapshot,
+            settings.goals,
+            lambda s, g: find_plan(settings, s, g),
+            member.id,
+            found,
+            emptied,
         )
         if plan is None:
-            _say_empty(executor, member.id, found, already=report is None)
+            cordoned = not execution.dry_run and _cordon(executor, settings, member.id, found)
+            _say_empty(executor, member.id, found, already=report is None, cordoned=cordoned)
             return Exit.DONE if report is None else print_report(report, output)
         if execution.dry_run:
             return _dry_run(executor, settings, plan, output)
-        code = execute(executor, settings, plan.plan, execution, output)
+        cordon = _Cordon(executor, settings, member.id, found, plan.plan)
+        code = execute(executor, settings, plan.plan, execution, output, lambda: cordon)
         if code != Exit.DONE:
             return code
         if left := executor.replicas_in(member.id, found):
@@ -76,7 +85,7 @@ def remove(
                 "run the same command again"
             )
             return Exit.INCOMPLETE
-        _say_empty(executor, member.id, found, already=False)
+        _say_empty(executor, member.id, found, already=False, cordoned=cordon.set)
         return Exit.DONE
 
 
@@ -98,6 +107,7 @@ def _resumed(
         _refuse_unfinished(runs[-1])
         return None
     _say(f"resumes the run {runs[-1].run_id}")
+    _cordon(executor, settings, runs[-1].plan.goals.emptied[0].broker, paths)
     with steered_by_signals() as steering:
         return executor.resume(
             journal_dir=journal_dir,
@@ -130,8 +140,109 @@ def _refuse_unfinished(run: "PastRun") -> None:
     )
 
 
+class _Cordon:
+    """Keeps new replicas away from directories, from before their run on.
+
+    Where the run is refused before it begins, the cordon ends again.
+    """
+
+    def __init__(
+        self,
+        executor: "Executor",
+        settings: "Settings",
+        broker: "BrokerId",
+        paths: Sequence[str],
+        plan: "Plan",
+    ) -> None:
+        self._executor = executor
+        self._settings = settings
+        self._broker = broker
+        self._paths = paths
+        self._plan = plan
+        self.set = False
+        """Whether plimsoll has cordoned them."""
+
+    def __enter__(self) -> None:
+        self.set = _cordon(self._executor, self._settings, self._broker, self._paths)
+
+    def __exit__(self, _kind: object, exc: BaseException | None, _trace: object) -> None:
+        from control import compose
+        from control.cli.console import operator
+        from model.errors import PlimsollError
+
+        if not self.set or not isinstance(exc, PlimsollError):
+            return
+        journal_dir = compose.journal_dir(self._settings)
+        runs = self._executor.runs(journal_dir, self._plan.cluster_id)
+        if not runs or runs[-1].plan.hash != self._plan.hash:
+            self._executor.uncordon_dirs(
+                self._broker, self._paths, journal_dir=journal_dir, by=operator()
+            )
+
+
+def _cordon(
+    executor: "Executor", settings: "Settings", broker: "BrokerId", paths: Sequence[str]
+) -> bool:
+    """Cordon directories where Kafka can; whether plimsoll has."""
+    from control import compose
+    from control.cli.console import operator
+    from control.tasks.task_cordons import cordon_dirs
+
+    journal_dir = compose.journal_dir(settings)
+    return cordon_dirs(executor, broker, paths, journal_dir, operator(), _say)
+
+
+def _emptied_before(
+    executor: "Executor", settings: "Settings", broker: "BrokerId", paths: Sequence[str]
+) -> tuple[str, ...]:
+    """Directories of a broker that earlier runs have emptied and that still hold nothing.
+
+    Only where Kafka knows no cordons, which say the same since 4.3.
+    """
+    from control import compose
+    from model.run import RunState
+
+    if executor.knows_cordons(broker):
+        return ()
+    runs = executor.runs(compose.journal_dir(settings), executor.cluster().cluster_id)
+    done = (run.plan.goals.emptied for run in runs if run.state is RunState.DONE)
+    emptied = {d.path for dirs in done for d in dirs if d.broker == broker} - {*paths}
+    found = tuple(path for path in sorted(emptied) if not executor.replicas_in(broker, [path]))
+    if found:
+        _say(f"{', '.join(found)} of broker {broker} was emptied before, and takes no replica")
+    return found
+
+
+def include(
+    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="The log directories, as log.dirs has them.")
+    ],
+    *,
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
+) -> int:
+    """End the cordons that `disk remove` has set. Raises GuardrailRefused where not allowed."""
+    import contextlib
+
+    from control import compose
+    from control.cli.console import operator
+    from control.cli.plan_execution import refuse_read_only
+    from model.ids import BrokerId
+
+    refuse_read_only(allow_changes, "end the cordons of log directories")
+    with contextlib.closing(compose.executor(settings)) as executor:
+        change = executor.uncordon_dirs(
+            BrokerId(broker), paths, journal_dir=compose.journal_dir(settings), by=operator()
+        )
+    named = f"{', '.join(paths)} of broker {broker}"
+    done = "no longer cordoned" if change.changed else "not changed"
+    _say(f"{named} {done}{f': {change.note}' if change.note else ''}")
+    return Exit.DONE
+
+
 def _say_empty(
-    executor: "Executor", broker: "BrokerId", paths: Sequence[str], *, already: bool
+    executor: "Executor", broker: "BrokerId", paths: Sequence[str], *, already: bool, cordoned: bool
 ) -> None:
     """Report that directories are empty, and what has to be done before a disk is taken out."""
     words = ", ".join(paths)
@@ -144,10 +255,16 @@ def _say_empty(
             f"warning: broker {broker} keeps the cluster's metadata in {metadata}; set "
             "metadata.log.dir to another directory before this one is taken out"
         )
+    them = "it" if len(paths) == 1 else "them"
+    if cordoned:
+        _say(
+            f"take {them} out of log.dirs and restart the broker, then end the cordon with "
+            f"plimsoll disk include {broker} {' '.join(paths)} --allow-changes"
+        )
+        return
     _say(
-        f"take {'it' if len(paths) == 1 else 'them'} out of log.dirs and restart the broker soon: "
-        "until then Kafka puts new replicas there, unless cordoned.log.dirs names "
-        f"{'it' if len(paths) == 1 else 'them'} (Kafka 4.3)"
+        f"take {them} out of log.dirs and restart the broker soon: until then Kafka puts new "
+        f"replicas there, unless cordoned.log.dirs names {them} (Kafka 4.3)"
     )
 
 

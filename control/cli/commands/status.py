@@ -29,6 +29,7 @@ def status(
     from control import compose
     from control.render.cluster_status import cluster_text
     from control.settings.capacity_table import capacities_of
+    from control.tasks.task_cordons import cordon_notes
     from control.tasks.task_notes import open_task_notes
     from executor.journal.left_settings import left_settings
     from model.snapshot.snapshot import has_shared
@@ -44,7 +45,9 @@ def status(
                 shared = has_shared(snapshot)
                 rebalancers = compose.rebalancers(settings, shared=shared)
             cluster_id = snapshot.header.cluster_id
-            left = left_settings(compose.journal_dir(settings), cluster_id)
+            journal_dir = compose.journal_dir(settings)
+            left = left_settings(journal_dir, cluster_id)
+            left += cordon_notes(journal_dir, cluster_id, files.marks(cluster_id))
             tasks = open_task_notes(files, cluster_id)
             sys.stdout.write(
                 cluster_text(

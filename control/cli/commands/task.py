@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output, task_argument
+from control.cli.options import AllowChanges, Output, task_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -85,24 +85,58 @@ def cancel(
     task: Task = None,
     *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept with the task.")] = "",
-    local_settings: "Settings",
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
-    """Cancel an open task."""
+    """Cancel an open task; end its brokers' cordons where that is allowed."""
     from control import compose
     from control.cli.console import operator
     from control.cli.task_work import now_ms, print_line, print_task
     from control.tasks import task_runner
 
-    files = compose.task_files(local_settings)
+    files = compose.task_files(settings)
     found = _named(files, task)
     ended = task_runner.cancel(files, found, operator(), now_ms(), reason)
     if files.is_worked_on(found.task_id):
         print_line("its run stops after the moves in flight")
+    else:
+        _end_cordons(settings, ended, allow_changes=allow_changes)
     if found.approved:
         print_line("replicas that have moved stay; plimsoll rollback moves them back")
     print_task(files, ended, output)
     return Exit.DONE
+
+
+def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: bool) -> None:
+    """End the cordons of a cancelled task that no process works on, or say how to."""
+    import contextlib
+
+    from control import compose
+    from control.cli.console import operator
+    from control.cli.task_work import print_line
+    from control.tasks.broker_task import brokers_text
+    from control.tasks.task_cordons import cordoned_brokers, uncordon
+    from model.errors import PlimsollError
+
+    journal_dir = compose.journal_dir(settings)
+    left = sorted(cordoned_brokers(journal_dir, task.cluster_id) & {*task.brokers})
+    if not left:
+        return
+    why = "changes are not allowed"
+    if allow_changes:
+        try:
+            with contextlib.closing(compose.executor(settings)) as executor:
+                uncordon(executor, left, journal_dir, task.cluster_id, operator(), print_line)
+        except PlimsollError as exc:
+            why = str(exc)
+        else:
+            return
+    ids = " ".join(map(str, left))
+    print_line(
+        f"{brokers_text(left)} cordoned still ({why}); plimsoll broker include {ids} "
+        "--allow-changes ends that"
+    )
 
 
 def _named(files: "TaskFiles", prefix: str | None, *, newest: bool = False) -> "BrokerTask":

@@ -24,7 +24,7 @@ from tests.support.paths import ROOT
 CHANGING = {
     *("apply", "rollback", "cleanup", "elect-leaders", "elect", "run", "service"),
     *("remove", "add", "replace", "demote", "undemote", "maintenance", "resume"),
-    *("set-replicas", "heal", "repair"),
+    *("set-replicas", "heal", "repair", "exclude", "include", "cancel"),
 }
 
 

@@ -65,7 +65,7 @@ def test_marks_bind_live_brokers_of_their_cluster() -> None:
         ("cordoned", "draining", "draining"),
         ("slow", "draining", "draining"),
         ("excluded", "draining", "draining"),
-        ("cordoned", "excluded", "cordoned"),
+        ("cordoned", "excluded", "excluded"),
         ("slow", "excluded", "slow"),
         ("draining", "excluded", "draining"),
         ("dead", "draining", "dead"),

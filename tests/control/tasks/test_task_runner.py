@@ -13,6 +13,7 @@ from control.tasks.task_runner import TaskRunner, cancel
 from control.tasks.task_steps import OUTDATED, RAN
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
+from lab.simulated_cluster.cluster_state import CORDONED
 from model.errors import (
     ConfigError,
     ExecutionStopped,
@@ -83,6 +84,7 @@ def test_killed_at_any_change_the_removal_is_continued_to_its_end(
         assert 4 not in cut.held
         assert sum(cut.held.values()) == sum(map(len, places))
         assert cut.states == {4: BrokerState.DRAINING}
+        assert cut.cordons == {4: "*"}
         assert not any(cut.cluster.topic_configs.values())
         # Each replica left the broker once: no continued removal moves anything twice.
         assert sum(plan.moves for plan in task.plans if plan.closed == RAN) <= len(places)
@@ -98,8 +100,10 @@ def test_killed_under_a_throttle_nothing_stays_set(
         if task.is_open:
             assert cut.work(task).phase is TaskPhase.DONE
         assert 4 not in cut.held
-        configs = [b.configs for b in cut.cluster.brokers.values()]
-        assert not any([*cut.cluster.topic_configs.values(), *configs])
+        assert {b.id: b.configs for b in cut.cluster.brokers.values() if b.configs} == {
+            4: {CORDONED: "*"}
+        }
+        assert not any(cut.cluster.topic_configs.values())
 
 
 def test_a_removal_of_an_empty_broker_is_done_at_once(tmp_path: Path) -> None:

@@ -42,8 +42,10 @@ class Brokers:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids(list(self.alive))))
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        assert list(keys) == [CORDONED]
         assert broker in self.alive
+        if "log.dirs" in keys:
+            return {"log.dirs": "/a,/b"}
+        assert list(keys) == [CORDONED]
         if broker in self.old:
             return {}
         return {CORDONED: self.own.get(broker, self.static.get(broker, ""))}
@@ -97,7 +99,7 @@ def test_a_cordon_is_journalled_before_it_is_set_and_removed_again(tmp_path: Pat
     assert brokers.own == {2: ALL, 3: ALL}
     assert brokers.journalled[0] == [JournalEvent.STARTED, JournalEvent.CORDONING]
     assert ours(tmp_path) == {2, 3}
-    assert cordoned_by_us(tmp_path, "another") == frozenset()
+    assert cordoned_by_us(tmp_path, "another") == {}
 
     assert uncordon(brokers, 3) == (CordonChange(broker=BrokerId(3), changed=True),)
     assert brokers.own == {2: ALL}
@@ -197,4 +199,53 @@ def test_nothing_is_cordoned_while_another_plimsoll_changes_the_cluster(tmp_path
     brokers = Brokers(tmp_path)
     with sole_writer(tmp_path, CLUSTER_ID), pytest.raises(GuardrailRefused):
         cordon(brokers, 2)
+    assert brokers.own == {}
+
+
+# ---- log directories
+
+
+def cordon_dirs(brokers: Brokers, *paths: str) -> CordonChange:
+    return executor(brokers).cordon_dirs(BrokerId(2), paths, journal_dir=brokers.folder, by="ann")
+
+
+def uncordon_dirs(brokers: Brokers, *paths: str) -> CordonChange:
+    return executor(brokers).uncordon_dirs(BrokerId(2), paths, journal_dir=brokers.folder)
+
+
+def test_directories_are_cordoned_one_after_the_other(tmp_path: Path) -> None:
+    brokers = Brokers(tmp_path)
+    assert cordon_dirs(brokers, "/a").changed
+    assert cordon_dirs(brokers, "/b").changed
+    assert brokers.own == {2: "/a,/b"}
+    assert cordon_dirs(brokers, "/a").note == "plimsoll has cordoned it already"
+    assert uncordon_dirs(brokers, "/a/").changed
+    assert brokers.own == {2: "/b"}
+    assert uncordon_dirs(brokers, "/b").changed
+    assert (brokers.own, ours(tmp_path)) == ({}, set())
+
+
+def test_the_whole_broker_and_its_directories_are_cordoned_apart(tmp_path: Path) -> None:
+    brokers = Brokers(tmp_path)
+    cordon_dirs(brokers, "/a")
+    cordon(brokers, 2)
+    assert brokers.own == {2: ALL}
+    cordon_dirs(brokers, "/b")
+    assert brokers.own == {2: ALL}
+    uncordon(brokers, 2)
+    assert brokers.own == {2: "/a,/b"}
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["lost request", "lost answer"])
+def test_a_lost_change_of_a_cordon_keeps_it_ours(tmp_path: Path, made: bool) -> None:
+    brokers = Brokers(tmp_path)
+    cordon_dirs(brokers, "/a")
+    brokers.fails = True
+    with pytest.raises(ClusterUnreachable):
+        cordon_dirs(brokers, "/b")
+    brokers.fails = False
+    brokers.own = {2: "/a,/b" if made else "/a"}
+    assert cordon_dirs(brokers, "/b").changed is not made
+    assert brokers.own == {2: "/a,/b"}
+    uncordon_dirs(brokers, "/a", "/b")
     assert brokers.own == {}

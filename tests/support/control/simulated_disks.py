@@ -68,9 +68,15 @@ class SimulatedDisks(SimulatedTask):
         return self.last
 
     def _with_dirs(self, broker: Broker) -> Broker:
-        failed = self.cluster.brokers[broker.id].failed_dirs
+        at = self.cluster.brokers[broker.id]
+        failed = at.failed_dirs
         dirs = tuple(
-            LogDir(path=p, capacity_bytes=self.capacity, cordoned=p in failed, failed=p in failed)
+            LogDir(
+                path=p,
+                capacity_bytes=self.capacity,
+                cordoned=p in failed or at.is_cordoned(p),
+                failed=p in failed,
+            )
             for p in self.dirs
         )
         return broker.model_copy(update={"log_dirs": dirs})

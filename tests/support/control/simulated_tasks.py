@@ -24,7 +24,12 @@ from executor.journal.lease import Lease
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
+from lab.simulated_cluster.cluster_state import (
+    CORDONED,
+    SimulatedBroker,
+    SimulatedPartition,
+    steady,
+)
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.files import write_document
@@ -136,6 +141,12 @@ class SimulatedTask:
         marks = self.files.marks("simulated")
         return {int(b): s for b, s in broker_marks.states_of(marks, "simulated").items()}
 
+    @property
+    def cordons(self) -> dict[int, str]:
+        """The value of `cordoned.log.dirs` by broker, where it is set."""
+        found = ((int(b.id), b.configs.get(CORDONED)) for b in self.cluster.brokers.values())
+        return {broker: value for broker, value in found if value is not None}
+
     def executor(self) -> Executor:
         admin = SimulatedAdmin(self.cluster, self.faults)
         archive = None
@@ -165,10 +176,8 @@ class SimulatedTask:
             )
             for p in partitions
         ]
-        alive, dead = BrokerState.ALIVE, BrokerState.DEAD
         brokers = tuple(
-            Broker(id=b.id, rack=b.rack, state=alive if b.alive else dead)
-            for b in self.cluster.brokers.values()
+            Broker(id=b.id, rack=b.rack, state=_state(b)) for b in self.cluster.brokers.values()
         )
         marks = MarkedBrokers(self.folder, self.files.mirror_marks)
         header = SnapshotHeader(
@@ -219,6 +228,14 @@ class SimulatedTask:
     @staticmethod
     def _solve(snapshot: Snapshot, goals: Goals) -> Result:
         return solve(snapshot, goals, WORK)
+
+
+def _state(broker: SimulatedBroker) -> BrokerState:
+    """The state of a broker as a collector sees it."""
+    if not broker.alive:
+        return BrokerState.DEAD
+    cordoned = all(map(broker.is_cordoned, broker.log_dirs))
+    return BrokerState.CORDONED if cordoned else BrokerState.ALIVE
 
 
 @dataclass(slots=True)

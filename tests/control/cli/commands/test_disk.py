@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.simulated_cluster.cluster_state import CORDONED
 from lab.simulated_cluster.faults import Faults
 from model.goals.goals import Goals
 from model.ids import BrokerId
@@ -60,8 +61,60 @@ def test_replicas_go_to_other_directories_of_the_broker(make: Make) -> None:
     assert at.lists == PLACES
     assert "/a of broker 1 holds no replica" in words(done.stderr)
     assert "take it out of log.dirs and restart the broker" in words(done.stderr)
+    assert "cordoned /a of broker 1: Kafka puts no new replicas there" in words(done.stderr)
+    assert at.cordons == {1: "/a"}
     already = plimsoll(*REMOVE, "1", "/a/", *CHANGING)
     assert "/a of broker 1 holds no replica already; nothing to do" in words(already.stderr)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["cordoned", "before Kafka 4.3"])
+def test_one_directory_after_the_other_stays_empty(make: Make, known: bool) -> None:
+    at = make()
+    at.cluster.knows_cordons = known
+    first = plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    second = plimsoll(*REMOVE, "1", "/b", *CHANGING)
+    assert at.where(1) == {"/c": [0, 2, 3, 4]}
+    assert at.cordons == ({1: "/a,/b"} if known else {})
+    if not known:
+        assert "warning: /a of broker 1 not cordoned: it has no cordoned.log.dirs" in words(
+            first.stderr
+        )
+        assert "/a of broker 1 was emptied before, and takes no replica" in words(second.stderr)
+        return
+    refused = plimsoll("disk", "include", "1", "/a", code=5)
+    assert "add --allow-changes to end the cordons" in words(refused.stderr)
+    plimsoll("disk", "include", "1", "/a/", "--allow-changes")
+    assert at.cordons == {1: "/b"}
+    # The newest run emptied /b, and goes back alone.
+    plimsoll("rollback", *CHANGING)
+    assert at.cordons == {}
+    assert at.where(1)["/b"]
+
+
+def test_a_directory_of_an_excluded_broker_stays_cordoned_for_itself(make: Make) -> None:
+    at = make()
+    plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    plimsoll("broker", "exclude", "1", "--allow-changes")
+    assert at.cordons == {1: "*"}
+    plimsoll("broker", "include", "1", "--allow-changes")
+    assert at.cordons == {1: "/a"}
+
+
+def test_someone_elses_cordon_of_a_directory_stays(make: Make) -> None:
+    at = make()
+    at.cluster.brokers[BrokerId(1)].configs[CORDONED] = "/c"
+    done = plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    assert "someone else has set cordoned.log.dirs=/c, which stays" in words(done.stderr)
+    assert at.where(1) == {"/b": [0, 2, 3], "/c": [4]}
+    plimsoll("rollback", *CHANGING)
+    assert at.cordons == {1: "/c"}
+
+
+def test_a_run_that_is_refused_leaves_no_cordon(make: Make) -> None:
+    at = make()
+    at.faults.denied.add("reassignments")
+    plimsoll(*REMOVE, "1", "/a", *CHANGING, code=5)
+    assert at.cordons == {}
 
 
 def test_several_directories_are_emptied_at_once(make: Make) -> None:
@@ -202,10 +255,12 @@ def test_killed_at_any_change_the_same_command_continues(make: Make, made: bool)
         except Killed:
             killed = True
             at.faults.on_call = Faults().on_call
+            begun = [*at.folder.glob("journal/*.plan.json")]
             # Copies that were requested are complete before anyone looks.
-            at.cluster.advance(60.0)
+            at.cluster.advance(60.0 if begun else 0.0)
             again = plimsoll(*REMOVE, "1", "/a", *CHANGING)
-            assert "resumes the run" in words(again.stderr)
+            assert ("resumes the run" in words(again.stderr)) == bool(begun)
+        assert at.cordons == {1: "/a"}
         assert "/a" not in at.where(1)
         assert sum(map(len, at.where(1).values())) == 2, at.where(1)
         assert all(len({*held}) == 2 for held in at.lists)
@@ -216,7 +271,8 @@ def test_killed_at_any_change_the_same_command_continues(make: Make, made: bool)
 
 def test_other_directories_wait_for_an_interrupted_run(make: Make) -> None:
     at = make()
-    at.faults.on_call = KillSwitch(0, after=True).on_call
+    # The first change is the cordon.
+    at.faults.on_call = KillSwitch(1, after=True).on_call
     with pytest.raises(Killed):
         plimsoll(*REMOVE, "1", "/a", *CHANGING)
     at.faults.on_call = Faults().on_call

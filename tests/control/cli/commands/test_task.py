@@ -8,7 +8,8 @@ import pytest
 
 from control.cli.exit_codes import Exit
 from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
-from lab.simulated_cluster.cluster_state import SimulatedBroker
+from control.tasks.task_cordons import cordon_notes
+from lab.simulated_cluster.cluster_state import CORDONED, SimulatedBroker
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
 from tests.support.control.command_cluster import PLACES, answer, plimsoll
@@ -82,16 +83,86 @@ def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     assert at.held[2] == 2
     assert "old disks" in plimsoll("broker", "exclude", "--rack", "c").stdout
-    assert plimsoll("broker", "include", "2", "3", "4").stdout == (
-        "all brokers may take new replicas\n"
-    )
+    assert at.cordons == {4: "*"}
+    refused = plimsoll("broker", "include", "2", "3", "4", code=5).stderr
+    assert "add --allow-changes to end the cordon of broker 4, too" in refused
+    assert at.states[2] == BrokerState.EXCLUDED
+    included = plimsoll("broker", "include", "2", "3", "4", "--allow-changes")
+    assert included.stdout == "all brokers may take new replicas\n"
+    assert "broker 4 is no longer cordoned" in included.stderr
+    assert (at.states, at.cordons) == ({}, {})
+
+
+def test_an_excluded_broker_is_cordoned_where_that_is_allowed(at: SimulatedTask) -> None:
+    assert "with --allow-changes, Kafka 4.3 does not" in plimsoll("broker", "exclude", "2").stderr
+    assert at.cordons == {}
+    done = plimsoll("broker", "exclude", "2", "--allow-changes")
+    assert "broker 2 is cordoned: Kafka puts no new replicas there" in done.stderr
+    assert at.cordons == {2: "*"}
+    # Its mark, which has the reason, is shown.
+    assert at.snapshot().broker[BrokerId(2)].state is BrokerState.EXCLUDED
+    answer("broker", "add", "2", *CHANGING)
+    assert (at.states, at.cordons) == ({}, {})
+
+
+def test_a_cordon_of_someone_else_stays(at: SimulatedTask) -> None:
+    at.cluster.brokers[BrokerId(4)].configs[CORDONED] = "*"
+    done = plimsoll("broker", "remove", "4", *CHANGING)
+    assert "someone else has set cordoned.log.dirs=*, which stays" in done.stderr
+    plimsoll("broker", "include", "4")
+    assert at.cordons == {4: "*"}
+    refused = plimsoll("broker", "add", "4", *CHANGING, code=5)
+    assert "it is cordoned; clear its cordoned.log.dirs first" in refused.stderr
+
+
+def test_before_kafka_4_3_plimsoll_alone_excludes_and_says_so(at: SimulatedTask) -> None:
+    at.cluster.knows_cordons = False
+    done = plimsoll("broker", "remove", "4", *CHANGING)
+    assert "broker 4 was not cordoned in Kafka: it has no cordoned.log.dirs" in done.stderr
+    assert (at.states, at.cordons) == ({4: BrokerState.DRAINING}, {})
+    assert not [*at.folder.glob("journal/*-cordon.jsonl")]
+    plimsoll("broker", "include", "4")
     assert at.states == {}
+
+
+def test_missing_rights_for_settings_do_not_keep_a_broker_from_being_emptied(
+    at: SimulatedTask,
+) -> None:
+    at.faults.denied.add("alter_broker_configs")
+    done = plimsoll("broker", "remove", "4", *CHANGING)
+    assert "broker 4 not cordoned in Kafka: The cluster refused" in done.stderr
+    assert 4 not in at.held
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_cancelled_task_ends_the_cordon_or_says_how_to(at: SimulatedTask, allowed: bool) -> None:
+    at.faults.denied.add("reassign")
+    plimsoll("broker", "remove", "4", *CHANGING, code=5)
+    assert at.cordons == {4: "*"}
+    cancelled = plimsoll("task", "cancel", *(["--allow-changes"] if allowed else []))
+    assert at.cordons == ({} if allowed else {4: "*"})
+    if not allowed:
+        assert "plimsoll broker include 4 --allow-changes ends that" in cancelled.stderr
+        (note,) = cordon_notes(at.folder / "journal", "simulated", ())
+        assert "plimsoll has cordoned broker 4, and nothing asks for that any longer" in note
+        plimsoll("broker", "include", "4", "--allow-changes")
+    assert cordon_notes(at.folder / "journal", "simulated", ()) == []
+    assert at.cordons == {}
+
+
+def test_a_rollback_ends_the_cordon_first(at: SimulatedTask) -> None:
+    before = dict(at.held)
+    plimsoll("broker", "remove", "4", *CHANGING)
+    plimsoll("rollback", *CHANGING)
+    assert at.held == before
+    assert at.cordons == {}
 
 
 def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     at.cluster.kill(BrokerId(4))
-    plimsoll("broker", "include", "4")
+    gone = plimsoll("broker", "include", "4", "--allow-changes").stderr
+    assert "the cordon of broker 4 was not changed: it is dead or fenced" in gone
     assert at.states == {}
     unknown = plimsoll("broker", "include", "9", code=2).stderr
     assert "there is no broker 9; known: 1, 2, 3" in unknown
@@ -284,7 +355,7 @@ def test_an_archived_task_is_listed_shown_and_continued(elsewhere: SimulatedTask
     assert answer("task", "resume", *CHANGING)["phase"] == "done"
     assert elsewhere.files.all()[0].phase is TaskPhase.DONE
     assert elsewhere.states == {4: BrokerState.DRAINING}
-    plimsoll("broker", "include", "4")
+    plimsoll("broker", "include", "4", "--allow-changes")
     assert elsewhere.states == {}
 
 

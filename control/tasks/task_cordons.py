@@ -1,0 +1,155 @@
+"""Cordons in Kafka beside plimsoll's own marks: set, ended, and what is said about them."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from control.tasks.broker_marks import AWAY, BrokerMark
+from control.tasks.broker_task import brokers_text
+from executor.platforms.cordons import ALREADY, NOT_OURS, CordonChange, cordoned_by_us
+from model.errors import ExecutionStopped, RightsMissing
+from model.ids import BrokerId
+from model.units import listed
+
+if TYPE_CHECKING:
+    from executor.platforms.cordons import OwnCordon
+
+_QUIET = (ALREADY, NOT_OURS)
+"""Notes that are not worth a sentence."""
+
+
+class CordonExecutor(Protocol):
+    """What sets and ends cordons; `executor.executor.Executor` fits."""
+
+    def cordon(
+        self, brokers: Collection[BrokerId], *, journal_dir: Path, cluster_id: str, by: str = ""
+    ) -> tuple[CordonChange, ...]:
+        """Cordon brokers, unless someone else has."""
+        ...
+
+    def uncordon(
+        self, brokers: Collection[BrokerId], *, journal_dir: Path, cluster_id: str, by: str = ""
+    ) -> tuple[CordonChange, ...]:
+        """End what `cordon` has set."""
+        ...
+
+    def cordon_dirs(
+        self, broker: BrokerId, paths: Collection[str], *, journal_dir: Path, by: str = ""
+    ) -> CordonChange:
+        """Cordon log directories of a broker, unless someone else has."""
+        ...
+
+    def uncordon_dirs(
+        self, broker: BrokerId, paths: Collection[str], *, journal_dir: Path, by: str = ""
+    ) -> CordonChange:
+        """End what `cordon_dirs` has set."""
+        ...
+
+
+def cordon(
+    executor: CordonExecutor,
+    brokers: Collection[BrokerId],
+    journal_dir: Path,
+    cluster_id: str,
+    by: str,
+    say: Callable[[str], None],
+) -> None:
+    """Cordon brokers, and say what became of each.
+
+    Brokers that cannot be cordoned are excluded by plimsoll alone, so that is no error. Raises
+    GuardrailRefused while a run is in progress, and ClusterUnreachable.
+    """
+    try:
+        changes = executor.cordon(brokers, journal_dir=journal_dir, cluster_id=cluster_id, by=by)
+    except (RightsMissing, ExecutionStopped) as exc:
+        named = brokers_text(sorted(brokers))
+        say(f"{named} not cordoned in Kafka: {exc}; plimsoll itself puts no replicas there")
+        return
+    for change in changes:
+        if change.changed:
+            named = f"broker {change.broker}"
+            say(f"{named} is cordoned: Kafka puts no new replicas there{_and(change)}")
+        elif change.note not in _QUIET:
+            say(
+                f"broker {change.broker} was not cordoned in Kafka: {change.note}; plimsoll itself "
+                "puts no replicas there"
+            )
+
+
+def uncordon(
+    executor: CordonExecutor,
+    brokers: Collection[BrokerId],
+    journal_dir: Path,
+    cluster_id: str,
+    by: str,
+    say: Callable[[str], None],
+) -> bool:
+    """End the cordons that plimsoll has set on these brokers; whether any was changed.
+
+    Raises as `Executor.uncordon` does.
+    """
+    changes = executor.uncordon(brokers, journal_dir=journal_dir, cluster_id=cluster_id, by=by)
+    for change in changes:
+        if change.changed:
+            say(f"broker {change.broker} is no longer cordoned{_and(change)}")
+        elif change.note not in _QUIET:
+            say(f"the cordon of broker {change.broker} was not changed: {change.note}")
+    return any(change.changed for change in changes)
+
+
+def cordon_dirs(
+    executor: CordonExecutor,
+    broker: BrokerId,
+    paths: Sequence[str],
+    journal_dir: Path,
+    by: str,
+    say: Callable[[str], None],
+) -> bool:
+    """Cordon log directories, and say what became of them; whether they are by plimsoll now."""
+    named = f"{listed(paths, 3)} of broker {broker}"
+    try:
+        change = executor.cordon_dirs(broker, paths, journal_dir=journal_dir, by=by)
+    except (RightsMissing, ExecutionStopped) as exc:
+        say(f"warning: {named} not cordoned: {exc}")
+        return False
+    if change.changed:
+        say(f"cordoned {named}: Kafka puts no new replicas there{_and(change)}")
+    elif change.note != ALREADY:
+        say(f"warning: {named} not cordoned: {change.note}")
+    return change.changed or change.note == ALREADY
+
+
+def _and(change: CordonChange) -> str:
+    return f" ({change.note})" if change.note else ""
+
+
+# ---- what is left
+
+
+def cordoned_brokers(journal_dir: Path, cluster_id: str) -> frozenset[BrokerId]:
+    """Brokers that plimsoll has cordoned as a whole. Raises as `cordoned_by_us`."""
+    found = cordoned_by_us(journal_dir, cluster_id)
+    return frozenset(broker for broker, own in found.items() if own.all)
+
+
+def cordon_notes(journal_dir: Path, cluster_id: str, marks: Iterable[BrokerMark]) -> list[str]:
+    """Cordons of plimsoll's own that no mark explains, and how each is ended, in sentences."""
+    away = {m.broker for m in marks if m.cluster_id == cluster_id and m.state in AWAY}
+    found = sorted(cordoned_by_us(journal_dir, cluster_id).items())
+    return [note for broker, own in found for note in _notes(broker, own, away)]
+
+
+def _notes(broker: BrokerId, own: "OwnCordon", away: Collection[BrokerId]) -> list[str]:
+    notes = []
+    if own.all and broker not in away:
+        notes.append(
+            f"plimsoll has cordoned broker {broker}, and nothing asks for that any longer: "
+            f"plimsoll broker include {broker} --allow-changes ends it."
+        )
+    if own.dirs:
+        paths = sorted(own.dirs)
+        notes.append(
+            f"plimsoll has cordoned {listed(paths, 3)} of broker {broker}: plimsoll disk include "
+            f"{broker} {' '.join(paths)} --allow-changes ends that."
+        )
+    return notes
