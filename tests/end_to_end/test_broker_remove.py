@@ -17,6 +17,7 @@ from tests.support.executor.topic_records import assert_exact, loaded
 from tests.support.kafka_tools import stock_tool
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
 TOPIC = "drained"
 SETTINGS = """
 window_s = 5.0
@@ -78,6 +79,12 @@ def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
     return [int(row["Partition:"]) for row in found if str(broker) in row["Replicas:"].split(",")]
 
 
+def is_cordoned(bootstrap: str, broker: int) -> bool:
+    """Whether Kafka's own tool shows a broker as cordoned (KIP-1066)."""
+    entity = ("--entity-type", "brokers", "--entity-name", str(broker))
+    return "cordoned.log.dirs=*" in stock_tool(CONFIGS, bootstrap, "--describe", *entity)
+
+
 @pytest.mark.soak  # It takes five minutes beside another test.
 @pytest.mark.kafka
 @pytest.mark.spark
@@ -106,7 +113,11 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     assert on_broker(shell.bootstrap, TOPIC, 4) == []
     assert_exact(load)
 
-    # The broker takes nothing new, neither by a plan nor by an assignment.
+    # The broker takes nothing new, neither from Kafka nor by a plan nor by an assignment.
+    assert is_cordoned(shell.bootstrap, 4)
+    created = ("--topic", "later", "--partitions", str(PARTITIONS), "--replication-factor", "2")
+    stock_tool(TOPICS, shell.bootstrap, "--create", *created)
+    assert on_broker(shell.bootstrap, "later", 4) == []
     assigned = shell.plimsoll("assign", "new", "-p", "6", "-r", "2", "-o", "json")
     assert assigned.returncode == 0, assigned.stderr
     rows = json.loads(assigned.stdout)["assignment"]["partitions"]
@@ -115,6 +126,7 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     back = shell.plimsoll("rollback", *CHANGING)
     assert back.returncode == 0, back.stderr
     wait_until(lambda: placement(shell.bootstrap, TOPIC) == before)
+    assert not is_cordoned(shell.bootstrap, 4)
     included = shell.plimsoll("broker", "include", "4", "-o", "json")
     assert included.returncode == 0, included.stderr
     assert json.loads(included.stdout)["marks"] == []
