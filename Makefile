@@ -72,7 +72,7 @@ quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: bench bench-demo bench-first-plans bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-solver bench-stream bench-sweep
-bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-reaction bench-screen bench-demo bench-sweep ## measure everything in benchmarks/
+bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-reaction bench-screen bench-demo bench-sweep bench-simulate ## measure everything in benchmarks/
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -109,6 +109,9 @@ bench-schedule: $(VENV)/dev.stamp ## measure the order of moves
 
 bench-sweep: $(VENV)/dev.stamp ## measure sweeps on a standalone Spark cluster, one executor killed
 	$(BIN)/python -P -m benchmarks.sweep $(ARGS)
+
+bench-simulate: $(VENV)/dev.stamp ## measure plimsoll simulate, one executor of Spark killed; ARGS="--only hard"
+	$(BIN)/python -P -m benchmarks.simulate $(ARGS)
 
 bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
 	$(BIN)/python -P -m benchmarks.cruise
