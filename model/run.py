@@ -225,6 +225,8 @@ class RunReport(FileModel):
     foreseen_s: float | None = None
     """Estimated seconds for all moves, as of when the first began."""
     moves: tuple[MoveReport, ...]
+    outdated: Annotated[bool, unless_empty] = False
+    """Whether moves of a resumed run no longer fit the cluster, so that only another plan helps."""
     brokers: tuple[BrokerBalance, ...] = ()
     """Empty where the plan does not state the loads of its partitions."""
     over_limit: Annotated[tuple[OverLimit, ...], unless_empty] = ()

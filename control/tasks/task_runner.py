@@ -155,11 +155,15 @@ class TaskRunner:
             with parts.steered() as self._steering:
                 report = self._execute(plan, resume=resume)
         except PlanOutdated as exc:
-            parts.say(f"the plan is outdated: {exc}")
-            self._close(OUTDATED)
-            self._seen = replace(self._seen, outdated=self._seen.outdated + 1)
-            return True
+            return self._give_plan_up(str(exc))
         return self._after(report)
+
+    def _give_plan_up(self, why: str) -> bool:
+        """Let another plan take the place of one that no longer fits the cluster."""
+        self._parts.say(f"the plan is outdated: {why}")
+        self._close(OUTDATED)
+        self._seen = replace(self._seen, outdated=self._seen.outdated + 1)
+        return True
 
     def _execute(self, plan: Plan, *, resume: bool) -> RunReport:
         parts = self._parts
@@ -198,6 +202,8 @@ class TaskRunner:
 
             self._change(stopped)
             return False
+        if report.outdated and report.rollback is None:
+            return self._give_plan_up(report.reason)
         undone = " and was rolled back" if report.rollback is not None else ""
         raise ExecutionStopped(f"run {run_id} {report.state}{undone}: {report.reason}")
 

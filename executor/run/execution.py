@@ -46,6 +46,8 @@ class Execution:
         self._urgent = urgent_of(context.plan)
         self._waiting = in_order(context.plan.moves)
         self._prepared = False
+        self._outdated = False
+        """Whether moves of a resumed run no longer fit the cluster."""
         self._state = LiveRunState(context)
         self._gate = RunGate(context, self._health)
         self._in_flight = InFlightMoves(context, self._gate)
@@ -75,7 +77,7 @@ class Execution:
             _warn(self._overrides.lift())
             raise
         self._end(*self._outcome())
-        return self._state.report()
+        return self._state.report().model_copy(update={"outdated": self._outdated})
 
     @property
     def rolls_back(self) -> bool:
@@ -133,6 +135,7 @@ class Execution:
             try:
                 self._context.check(self._waiting)
             except (PlanOutdated, GuardrailRefused) as exc:
+                self._outdated = isinstance(exc, PlanOutdated)
                 self._gate.halt(str(exc))
         self._record()
 

@@ -25,7 +25,7 @@ from model.goals.goals import Budgets, Goals, Pin
 from model.ids import BrokerId, PartitionId
 from model.names import Names
 from model.plan.plan import PlanStatus
-from model.run import RunProgress
+from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.support.control.simulated_tasks import MB, TOPIC, SimulatedTask, killed_tasks
 
@@ -191,6 +191,28 @@ def test_a_plan_outdated_while_it_waited_is_made_again(tmp_path: Path) -> None:
     assert task.phase is TaskPhase.DONE
     assert [plan.closed for plan in task.plans] == [OUTDATED, RAN]
     assert len(asked) == 2
+    assert 4 not in at.held
+
+
+def test_a_plan_outdated_while_its_run_was_stopped_is_made_again(tmp_path: Path) -> None:
+    """Seed 1247 of `make fire`: a broker flapped, and another replica leads since."""
+    at = site(tmp_path, limits=RunLimits(moves_in_flight=1))
+
+    def on_progress(progress: RunProgress) -> None:
+        if any(m.done_at_ms for m in progress.moves):
+            at.steering.stop()
+
+    at.on_progress = on_progress
+    task = at.work()
+    assert task.phase is TaskPhase.MOVING
+    (run,) = at.executor().runs(tmp_path / "journal", task.cluster_id)
+    waiting = next(m.move for m in run.moves.values() if m.state is MoveState.PLANNED)
+    partition = at.cluster.partitions[waiting.id]
+    partition.leader = next(b for b in partition.replicas if b != partition.leader)
+    at.on_progress, at.steering = lambda _: None, Steering()
+    task = at.work(task)
+    assert task.phase is TaskPhase.DONE
+    assert [plan.closed for plan in task.plans] == [OUTDATED, RAN]
     assert 4 not in at.held
 
 
