@@ -33,7 +33,7 @@ class LogEvent(StrEnum):
     OPERATOR_ACTION = "operator.action", "A person paused, steered, stopped or asked for something."
     AUDIT_FAILED = "audit.failed", "The audit log cannot be written."
     PAUSE_FAILED = "pause.failed", "A pause holds, but does not outlast a restart."
-    USER_TASK_FAILED = "user-task.failed", "A task of Cruise Control's API cannot be kept or read."
+    REQUEST_FAILED = "request.failed", "A task of Cruise Control's API cannot be kept or read."
 
     # ---- the loop
     LOOP_PHASE = "loop.phase", "The loop is in another phase, which begins the message."

@@ -283,7 +283,7 @@ class CruiseControlApi:
                 "the answer to task %s is not kept: %s",
                 task.task_id,
                 exc,
-                extra=named(LogEvent.USER_TASK_FAILED),
+                extra=named(LogEvent.REQUEST_FAILED),
             )
         return answer
 

@@ -236,7 +236,7 @@ class Execution:
         """Write a warning to the log, once."""
         if words not in self._warned:
             self._warned.add(words)
-            _log.warning("%s", words, extra=named(LogEvent.USER_TASK_FAILED))
+            _log.warning("%s", words, extra=named(LogEvent.REQUEST_FAILED))
 
     def _status(self, parts: ExecutionParts, task: UserTask, cluster_id: str) -> TaskStatus | None:
         """The status of an order; None while it stays what it is."""

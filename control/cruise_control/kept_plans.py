@@ -124,7 +124,7 @@ class KeptPlans:
             try:
                 found.append(self._read(path))
             except ConfigError as exc:
-                _log.warning("%s", exc, extra=named(LogEvent.USER_TASK_FAILED))
+                _log.warning("%s", exc, extra=named(LogEvent.REQUEST_FAILED))
         found.sort(key=lambda kept: kept.made_at_ms)
         for kept in found[:-MOST_KEPT]:
             self._path(kept.key).unlink(missing_ok=True)

@@ -121,7 +121,7 @@ class UserTasks:
             try:
                 found.append(self._read(path))
             except ConfigError as exc:
-                _log.warning("%s", exc, extra=named(LogEvent.USER_TASK_FAILED))
+                _log.warning("%s", exc, extra=named(LogEvent.REQUEST_FAILED))
         for task in sorted(found, key=lambda t: (t.started_at_ms, t.task_id)):
             self._tasks[task.task_id] = task.model_copy(update={"answer": None})
             self._kept.add(task.task_id)

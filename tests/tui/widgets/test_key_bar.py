@@ -33,7 +33,7 @@ async def test_a_click_on_a_key_presses_it() -> None:
 
 
 async def test_a_click_on_the_palette_opens_it_where_keys_do_not_fit() -> None:
-    async with stage(plan_ready(), size=(80, 24)) as on:
+    async with stage(plan_ready(), size=(90, 24)) as on:
         assert "? more" in _words(on)
         await _click(on, "palette")
         assert on.app.screen.is_modal
