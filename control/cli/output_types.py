@@ -1029,6 +1029,17 @@ class MarksAnswer(Answer):
     marks: tuple[BrokerMark, ...]
 
 
+class CordonAnswer(Answer):
+    """`disk include`: what became of the cordons of log directories."""
+
+    broker: BrokerId
+    paths: tuple[str, ...]
+    changed: bool
+    """Whether a cordon was ended."""
+    note: str
+    """Why nothing was changed, or a remark; for people."""
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "topics-output": TopicsAnswer,
@@ -1068,6 +1079,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "disk-output": DiskAnswer,
     "repair-output": RepairAnswer,
     "marks-output": MarksAnswer,
+    "cordon-output": CordonAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

@@ -12,6 +12,7 @@ from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
+    from control.cli.output_types import CordonAnswer
     from control.planning.disk_request import DiskPlan
     from control.settings.settings import Settings
     from executor.executor import Executor
@@ -221,13 +222,16 @@ def include(
     *,
     settings: "Settings",
     allow_changes: AllowChanges = False,
+    output: Output = Form.TABLE,
 ) -> int:
     """End the cordons that `disk remove` has set. Raises GuardrailRefused where not allowed."""
     import contextlib
 
     from control import compose
     from control.cli.console import operator
+    from control.cli.output_types import CordonAnswer
     from control.cli.plan_execution import refuse_read_only
+    from control.render.text import answer_text
     from model.ids import BrokerId
 
     refuse_read_only(allow_changes, "end the cordons of log directories")
@@ -235,10 +239,17 @@ def include(
         change = executor.uncordon_dirs(
             BrokerId(broker), paths, journal_dir=compose.journal_dir(settings), by=operator()
         )
-    named = f"{', '.join(paths)} of broker {broker}"
-    done = "no longer cordoned" if change.changed else "not changed"
-    _say(f"{named} {done}{f': {change.note}' if change.note else ''}")
+    answer = CordonAnswer(
+        broker=BrokerId(broker), paths=tuple(paths), changed=change.changed, note=change.note
+    )
+    sys.stdout.write(answer_text(answer, _cordon_text, output))
     return Exit.DONE
+
+
+def _cordon_text(answer: "CordonAnswer") -> str:
+    named = f"{', '.join(answer.paths)} of broker {answer.broker}"
+    done = "no longer cordoned" if answer.changed else "not changed"
+    return f"{named} {done}{f': {answer.note}' if answer.note else ''}\n"
 
 
 def _say_empty(

@@ -83,7 +83,9 @@ def test_one_directory_after_the_other_stays_empty(make: Make, known: bool) -> N
         return
     refused = plimsoll("disk", "include", "1", "/a", code=5)
     assert "add --allow-changes to end the cordons" in words(refused.stderr)
-    plimsoll("disk", "include", "1", "/a/", "--allow-changes")
+    ended = plimsoll("disk", "include", "1", "/a/", "--allow-changes", "-o", "json")
+    document = json.loads(ended.stdout)
+    assert (document["broker"], document["paths"], document["changed"]) == (1, ["/a/"], True)
     assert at.cordons == {1: "/b"}
     # The newest run emptied /b, and goes back alone.
     plimsoll("rollback", *CHANGING)
