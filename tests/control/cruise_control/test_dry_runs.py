@@ -1,8 +1,6 @@
 """Dry runs over Cruise Control's API: plans, goals, and what survives a restart."""
 
 import json
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +27,6 @@ STRIMZI = (
     "&goals=RackAwareGoal%2CNetworkInboundUsageDistributionGoal&rebalance_disk=false"
 )
 """As recorded of its operator."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "plimsoll")
-
-
-@pytest.fixture
-def state() -> ServiceState:
-    return ServiceState()
-
-
-@pytest.fixture
-def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
-    with CruiseControl(tmp_path, state) as found:
-        yield found
-
-
-@pytest.fixture
-def client(parts: CruiseControl) -> Iterator[CruiseClient]:
-    with served(parts) as found:
-        yield found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import logging
 import re
 import signal
 import time
@@ -56,11 +55,6 @@ OFF = TriggerTable.model_validate(
     {name: Response.OFF for name in TriggerTable.model_fields if name != "mode"}
 )
 """Triggers with which `--auto` does nothing by itself."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "plimsoll")
 
 
 @dataclass

@@ -1,9 +1,7 @@
 """What clients of Cruise Control read, compared with its own description of its answers."""
 
-import logging
 import re
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,28 +36,6 @@ from tests.support.model.clusters import move
 from tests.support.tui.terminals import LONG_S
 
 UNEVEN = cluster([2] * 9, [MB] * 9)
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "plimsoll")
-
-
-@pytest.fixture
-def state() -> ServiceState:
-    return ServiceState()
-
-
-@pytest.fixture
-def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
-    with CruiseControl(tmp_path, state) as found:
-        yield found
-
-
-@pytest.fixture
-def client(parts: CruiseControl) -> Iterator[CruiseClient]:
-    with served(parts) as found:
-        yield found
 
 
 def seen(tmp_path: Path, state: ServiceState, parts: CruiseControl, snapshot: Snapshot) -> LoopView:

@@ -24,30 +24,14 @@ from control.cruise_control.user_tasks import (
 )
 from control.service.service_state import ServiceState
 from tests.control.cruise_control.test_reads import UNEVEN, seen
-from tests.support.control.cruise_bench import CruiseClient, served
+from tests.support.control.cruise_bench import CruiseClient
 from tests.support.control.cruise_schema import check
 from tests.support.tui.terminals import LONG_S
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "plimsoll")
-
-
-@pytest.fixture
-def state() -> ServiceState:
-    return ServiceState()
 
 
 @pytest.fixture
 def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
     with CruiseControl(tmp_path, state, block_s=0.05) as found:
-        yield found
-
-
-@pytest.fixture
-def client(parts: CruiseControl) -> Iterator[CruiseClient]:
-    with served(parts) as found:
         yield found
 
 
