@@ -66,6 +66,8 @@ def samples() -> dict[str, list[dict[str, str]]]:
         mode=Mode.AUTO, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0
     )
     state = ServiceState()
+    # As with TLS, which this service does not have.
+    state.certificate_until_s = order.now_s
     with simulated(Settings(), order) as loop:
         state.begin(loop.settings.goals, loop.settings.tick_s)
         loop.subscribe(state.see)

@@ -16,12 +16,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 
+from control.service.notice_ends import ended_by, lasts
 from control.settings.notify_table import NotifyLevel, ReceiverKind, ReceiverTable
 from model.bounded import read_bytes
 from model.closing import Closing
@@ -46,8 +47,10 @@ POLL_S: Final = 0.2
 """Seconds between two looks at dropped notifications, and at the end."""
 LINGER_S: Final = 3.0
 """Seconds that the end of the service waits for what is queued."""
-FIRING: Final = timedelta(minutes=5)
-"""How long Alertmanager takes an alert to be firing."""
+FIRING_S: Final = 300.0
+"""Seconds that Alertmanager takes an alert to be firing, unless it is renewed."""
+RENEW_S: Final = 120.0
+"""Seconds until an alert whose condition lasts is renewed."""
 PAGERDUTY: Final = "https://events.pagerduty.com/v2/enqueue"
 _OK: Final = range(200, 300)
 _AGAIN: Final = frozenset({408, 425, 429})
@@ -73,6 +76,11 @@ class Notice:
         return f"{self.event} {self.plan_hash} {re.sub('[0-9]+', '#', self.message)}"
 
     @property
+    def condition(self) -> tuple[str, str, NotifyLevel]:
+        """Identifies the condition that it reports; receivers need it again to end that."""
+        return self.event, self.plan_hash, self.level
+
+    @property
     def document(self) -> dict[str, Any]:
         """What webhooks and commands get."""
         return {
@@ -87,8 +95,19 @@ class Notice:
         }
 
 
-def payload(kind: ReceiverKind, notice: Notice, key: str) -> Any:
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a receiver gets: a notice, or that its condition has ended."""
+
+    notice: Notice
+    until_s: float
+    """Alertmanager takes it to be firing until then; seconds since the epoch."""
+    ended: bool = False
+
+
+def payload(kind: ReceiverKind, message: Message, key: str) -> Any:
     """The JSON of a request; key: PagerDuty's integration key."""
+    notice = message.notice
     match kind:
         case ReceiverKind.SLACK:
             text = f"plimsoll {notice.cluster}: {notice.level}: {notice.message}"
@@ -98,10 +117,14 @@ def payload(kind: ReceiverKind, notice: Notice, key: str) -> Any:
             return {"text": text}
         case ReceiverKind.PAGERDUTY:
             # https://developer.pagerduty.com/docs/send-alert-event
-            return {
+            incident = {
                 "routing_key": key,
-                "event_action": "trigger",
+                "event_action": "resolve" if message.ended else "trigger",
                 "dedup_key": f"plimsoll {notice.cluster} {notice.event} {notice.plan_hash}"[:255],
+            }
+            if message.ended:
+                return incident
+            return incident | {
                 "client": "plimsoll",
                 "payload": {
                     "summary": notice.message,
@@ -128,7 +151,7 @@ def payload(kind: ReceiverKind, notice: Notice, key: str) -> Any:
                     "labels": {name: value for name, value in labels.items() if value},
                     "annotations": {"summary": notice.message},
                     "startsAt": _iso(notice.at_s),
-                    "endsAt": _iso(notice.at_s + FIRING.total_seconds()),
+                    "endsAt": _iso(max(notice.at_s, message.until_s)),
                 }
             ]
         case _:
@@ -162,13 +185,23 @@ class Receiver:
         important = levels.index(notice.level) >= levels.index(self.table.level)
         return important and (not self.table.events or notice.event in self.table.events)
 
-    async def send(self, notice: Notice, timeout_s: float) -> None:
+    @property
+    def resolves(self) -> bool:
+        """Whether it is told when a condition ends."""
+        return self.table.kind in (ReceiverKind.PAGERDUTY, ReceiverKind.ALERTMANAGER)
+
+    @property
+    def renews(self) -> bool:
+        """Whether it forgets a condition that is not reported again."""
+        return self.table.kind is ReceiverKind.ALERTMANAGER
+
+    async def send(self, message: Message, timeout_s: float) -> None:
         """Try once. Raises Undelivered."""
         try:
             if self.table.kind is ReceiverKind.COMMAND:
-                await self._run(notice, timeout_s)
+                await self._run(message.notice, timeout_s)
             else:
-                await self._post(notice, timeout_s)
+                await self._post(message, timeout_s)
         except TimeoutError as exc:
             raise Undelivered(f"no answer within {timeout_s:.0f} s", again=True) from exc
         except aiohttp.InvalidURL as exc:
@@ -178,11 +211,11 @@ class Receiver:
             words = getattr(exc, "strerror", None) or type(exc).__name__
             raise Undelivered(words, again=self.table.kind is not ReceiverKind.COMMAND) from exc
 
-    async def _post(self, notice: Notice, timeout_s: float) -> None:
+    async def _post(self, message: Message, timeout_s: float) -> None:
         bearer = self._key and self.table.kind is not ReceiverKind.PAGERDUTY
         headers = {"Authorization": f"Bearer {self._key}"} if bearer else {}
         limit = aiohttp.ClientTimeout(total=timeout_s)
-        body = payload(self.table.kind, notice, self._key)
+        body = payload(self.table.kind, message, self._key)
         async with (
             aiohttp.ClientSession(timeout=limit) as session,
             session.post(self._url, json=body, headers=headers, allow_redirects=False) as answer,
@@ -217,14 +250,18 @@ class Notifications(Closing):
         self,
         receivers: Sequence[Receiver],
         *,
+        clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
         timeout_s: float = TIMEOUT_S,
         backoff_s: float = BACKOFF_S,
+        renew_s: float = RENEW_S,
     ) -> None:
-        """steady: seconds of a clock that is never set."""
-        self._receivers, self._steady = tuple(receivers), steady
-        self._timeout_s, self._backoff_s = timeout_s, backoff_s
-        self._queues: list[deque[Notice]] = [deque(maxlen=MOST_QUEUED) for _ in receivers]
+        """clock: seconds since the epoch. steady: seconds of a clock that is never set."""
+        self._receivers, self._clock, self._steady = tuple(receivers), clock, steady
+        self._timeout_s, self._backoff_s, self._renew_s = timeout_s, backoff_s, renew_s
+        self._queues: list[deque[Message]] = [deque(maxlen=MOST_QUEUED) for _ in receivers]
+        self._lasting: list[dict[str, Notice]] = [{} for _ in receivers]
+        """By receiver and event, the notice of the condition that lasts."""
         self._sent: list[dict[str, float]] = [{} for _ in receivers]
         self._lock = threading.Lock()
         self._dropped = 0
@@ -241,11 +278,34 @@ class Notifications(Closing):
             if self._closing:
                 return
             for place, receiver in enumerate(self._receivers):
+                if receiver.resolves:
+                    self._end(place, notice)
                 if receiver.wants(notice) and self._is_new(place, notice):
-                    full = len(self._queues[place]) == MOST_QUEUED
-                    self._dropped += full
-                    self._queues[place].append(notice)
-                    self._loop.call_soon_threadsafe(self._wake[place].set)
+                    if receiver.resolves and lasts(notice.event, notice.level):
+                        self._lasting[place][notice.event] = notice
+                    self._put(place, Message(notice, notice.at_s + FIRING_S))
+
+    def _put(self, place: int, message: Message) -> None:
+        self._dropped += len(self._queues[place]) == MOST_QUEUED
+        self._queues[place].append(message)
+        self._loop.call_soon_threadsafe(self._wake[place].set)
+
+    def _end(self, place: int, notice: Notice) -> None:
+        """Tell a receiver which conditions end with a line; another one of its kind ends one, too.
+
+        Only one plan waits at a time, and the loop has one phase.
+        """
+        lasting = self._lasting[place]
+        over = ended_by(notice.event, notice.level)
+        before = lasting.get(notice.event)
+        if before is not None and before.condition != notice.condition:
+            over |= {notice.event}
+        for event in sorted(over & lasting.keys()):
+            self._put(place, Message(lasting.pop(event), notice.at_s, ended=True))
+            # Where it begins again, that is news.
+            sent = self._sent[place]
+            for key in [key for key in sent if key.partition(" ")[0] == event]:
+                del sent[key]
 
     def close(self) -> None:
         """Wait a little for what is queued, and end."""
@@ -298,19 +358,30 @@ class Notifications(Closing):
         while queue or not self._closing:
             if not queue:
                 wake.clear()
-                await wake.wait()
+                try:
+                    await asyncio.wait_for(wake.wait(), self._renew_s)
+                except TimeoutError:
+                    self._renew(place)
                 continue
             await self._try(self._receivers[place], queue.popleft())
 
-    async def _try(self, receiver: Receiver, notice: Notice) -> None:
+    def _renew(self, place: int) -> None:
+        with self._lock:
+            if self._receivers[place].renews:
+                until_s = self._clock() + FIRING_S
+                self._queues[place].extend(
+                    Message(notice, until_s) for notice in self._lasting[place].values()
+                )
+
+    async def _try(self, receiver: Receiver, message: Message) -> None:
         for number in range(MOST_TRIES):
             try:
-                await receiver.send(notice, self._timeout_s)
+                await receiver.send(message, self._timeout_s)
             except Undelivered as exc:
                 if not exc.again or number == MOST_TRIES - 1:
                     logger.warning(
                         "%s was not notified of %s: %s",
-                        *(receiver.name, notice.event, printable(str(exc))),
+                        *(receiver.name, message.notice.event, printable(str(exc))),
                         extra=named(LogEvent.NOTIFY_FAILED),
                     )
                     return
@@ -360,7 +431,7 @@ def tried(receivers: Sequence[Receiver], notice: Notice) -> Mapping[str, str]:
 
     async def one(receiver: Receiver) -> str:
         try:
-            await receiver.send(notice, TIMEOUT_S)
+            await receiver.send(Message(notice, notice.at_s + FIRING_S), TIMEOUT_S)
         except Undelivered as exc:
             return printable(str(exc))
         return ""

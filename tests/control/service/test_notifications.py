@@ -163,6 +163,115 @@ def test_alertmanager_gets_a_list_of_alerts(server: Server, opened: Open) -> Non
     assert alert["startsAt"] < alert["endsAt"]
 
 
+def line(event: LogEvent, level: str = "info", plan_hash: str = "abc", at_s: float = 1.0) -> Notice:
+    return Notice(
+        at_s=at_s,
+        level=NotifyLevel(level),
+        event=str(event),
+        message=f"{event} {plan_hash}",
+        plan_hash=plan_hash,
+        cluster="prod",
+    )
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        (line(LogEvent.PLAN_WAITING, "warning"), line(LogEvent.PLAN_APPROVED)),
+        (line(LogEvent.PLAN_WAITING, "warning"), line(LogEvent.PLAN_REJECTED)),
+        (line(LogEvent.PLAN_WAITING, "warning"), line(LogEvent.PLAN_WITHDRAWN, plan_hash="")),
+        (line(LogEvent.LOOP_PHASE, "warning"), line(LogEvent.LOOP_PHASE)),
+        (line(LogEvent.SETTINGS_REJECTED, "warning"), line(LogEvent.SETTINGS_READ)),
+        (line(LogEvent.CERTIFICATE_ENDS, "warning"), line(LogEvent.SETTINGS_READ)),
+        (line(LogEvent.POLICY_REJECTED, "warning"), line(LogEvent.POLICY_CHANGED, "warning")),
+        (line(LogEvent.RUN_INTERRUPTED, "warning"), line(LogEvent.RUN_STATE)),
+    ],
+    ids=lambda notice: str(notice.event),
+)
+def test_pagerduty_resolves_the_incident_when_its_condition_ends(
+    server: Server, opened: Open, tmp_path: Path, begins: Notice, ends: Notice
+) -> None:
+    key = secret(tmp_path, "R0UT1NG")
+    found = opened(
+        receiver("pagerduty", url=server.url, key_file=key, level="warning", events=[begins.event])
+    )
+    found.queue(begins)
+    found.queue(ends)
+    # Nothing lasts any more, so there is nothing to end.
+    found.queue(ends)
+    # It is news when it begins again, although an equal line was sent a moment ago.
+    found.queue(begins)
+    sent = [server.got()[1] for _ in range(3)]
+    assert [body["event_action"] for body in sent] == ["trigger", "resolve", "trigger"]
+    assert len({body["dedup_key"] for body in sent}) == 1
+    assert sent[1].keys() == {"routing_key", "event_action", "dedup_key"}
+    found.close()
+    assert server.seen.empty()
+
+
+def test_another_waiting_plan_ends_the_wait_of_the_former(
+    server: Server, opened: Open, tmp_path: Path
+) -> None:
+    found = opened(receiver("pagerduty", url=server.url, key_file=secret(tmp_path, "KEY")))
+    for plan_hash in ("abc", "def"):
+        found.queue(line(LogEvent.PLAN_WAITING, "warning", plan_hash))
+    sent = [server.got()[1] for _ in range(3)]
+    assert [(body["event_action"], body["dedup_key"].split()[-1]) for body in sent] == [
+        ("trigger", "abc"),
+        ("resolve", "abc"),
+        ("trigger", "def"),
+    ]
+
+
+def test_facts_and_other_receivers_have_no_end(
+    server: Server, opened: Open, tmp_path: Path
+) -> None:
+    found = opened(
+        receiver(url=server.url), receiver("slack", url_file=secret(tmp_path, server.url + "/s"))
+    )
+    found.queue(NOTICE)
+    found.queue(line(LogEvent.PLAN_APPROVED))
+    assert {server.got()[0] for _ in range(2)} == {"/", "/s"}
+    found.close()
+    fact = line(LogEvent.RUN_STATE, "error")
+    duty = opened(receiver("pagerduty", url=server.url, key_file=secret(tmp_path, "KEY")))
+    for notice in (fact, line(LogEvent.RUN_STATE)):
+        duty.queue(notice)
+    assert server.got()[1]["event_action"] == "trigger"
+    duty.close()
+    assert server.seen.empty()
+
+
+def test_alertmanager_keeps_an_alert_while_its_condition_lasts(
+    server: Server, opened: Open
+) -> None:
+    now_s = 1000.0
+    found = opened(
+        receiver("alertmanager", url=server.url), clock=lambda: now_s + 120, renew_s=0.01
+    )
+    found.queue(line(LogEvent.PLAN_WAITING, "warning", at_s=now_s))
+    (first,), (renewed,) = (server.got()[1] for _ in range(2))
+    assert first["labels"] == renewed["labels"]
+    assert first["startsAt"] == renewed["startsAt"] == "1970-01-01T00:16:40.000+00:00"
+    assert first["endsAt"] == "1970-01-01T00:21:40.000+00:00"
+    assert renewed["endsAt"] == "1970-01-01T00:23:40.000+00:00"
+    found.queue(line(LogEvent.PLAN_APPROVED, at_s=now_s + 130))
+    while (ended := server.got()[1][0]) == renewed:
+        pass
+    assert ended == renewed | {"endsAt": "1970-01-01T00:18:50.000+00:00"}
+    found.close()
+    assert server.seen.empty()
+
+
+def test_an_alert_never_ends_before_it_begins(server: Server, opened: Open) -> None:
+    found = opened(receiver("alertmanager", url=server.url))
+    found.queue(line(LogEvent.PLAN_WAITING, "warning", at_s=1000.0))
+    # The clock was set back.
+    found.queue(line(LogEvent.PLAN_APPROVED, at_s=900.0))
+    _, (ended,) = (server.got()[1] for _ in range(2))
+    assert ended["startsAt"] == ended["endsAt"]
+
+
 def test_a_command_gets_the_line_on_stdin(opened: Open, tmp_path: Path) -> None:
     out = tmp_path / "out"
     copy = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(sys.stdin.read())"
