@@ -5,6 +5,7 @@ imported when the command runs, or when its own help or completion is asked for.
 """
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -29,6 +30,9 @@ FORMER: Final = frozenset({"--stock", "--stand-down-balancer", "--shorten-segmen
 """Former names of options, which still work but are not listed."""
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
+
+BRACED: Final = re.compile(r"^(?:\{(.+)\}|\[(?=\[)(.+)\])(?=$|\.\.\.)")
+"""A required argument, `{NAME}`, and an optional one whose own name has brackets."""
 
 Rows = list[tuple[str, str]]
 
@@ -63,6 +67,14 @@ class Command(TyperCommand):
         for param in ignored:
             param.expose_value = False
         return [*ignored, *own]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line; required arguments are bare, as in POSIX.
+
+        Typer puts them into braces, which look like something to be typed or replaced.
+        """
+        found = super().collect_usage_pieces(ctx)
+        return [BRACED.sub(r"\1\2", piece) for piece in found]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, heading by heading."""

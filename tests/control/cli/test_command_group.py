@@ -53,6 +53,24 @@ def test_an_option_before_the_command_is_passed_to_it(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        (("login",), "login [OPTIONS] NAME"),
+        (("broker", "replace"), "broker replace [OPTIONS] OLD NEW"),
+        (("disk", "remove"), "disk remove [OPTIONS] BROKER PATH..."),
+        (("explain",), "explain [OPTIONS] PLAN [MOVE]"),
+        (("serve",), "serve [OPTIONS] [-- ARGUMENTS]..."),
+    ],
+)
+def test_the_usage_line_has_arguments_as_they_are_typed(
+    command: tuple[str, ...], usage: str
+) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"]).output
+    assert usage in shown
+    assert "{" not in shown.partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(
     ("before", "message"),
     [
         (("--profile", "x"), "no configuration file for profile 'x'"),
