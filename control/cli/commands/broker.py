@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from control.settings.settings import Settings
     from control.tasks.broker_marks import BrokerMark
     from control.tasks.broker_task import BrokerTask
+    from executor.executor import Executor
     from model.snapshot.snapshot import Broker, Snapshot
 
 MOST_REASON: Final = 200
@@ -232,7 +233,8 @@ def exclude(
 
     if len(reason) > MOST_REASON or (reason and not reason.isprintable()):
         raise ConfigError(f"--reason takes at most {MOST_REASON} printable characters")
-    cluster_id, members = _members(settings)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        cluster_id, members = _members(executor)
     brokers = brokers_of(members, ids or (), rack or ())
     files = compose.task_files(settings)
     refuse_conflicts(files.of(cluster_id), brokers)
@@ -286,18 +288,16 @@ def include(
     from model.ids import BrokerId
     from model.snapshot.snapshot import Broker
 
-    cluster_id, members = _members(settings)
-    files = compose.task_files(settings)
-    found = files.marks(cluster_id)
-    # A broker that was stopped for good can be included, too.
-    gone = [
-        Broker(id=BrokerId(b)) for b in sorted({m.broker for m in found} - {b.id for b in members})
-    ]
-    brokers = brokers_of([*members, *gone], ids or (), rack or ())
-    refuse_conflicts(files.of(cluster_id), brokers)
-    refuse_marked(found, cluster_id, brokers, AWAY)
-    journal_dir = compose.journal_dir(settings)
+    files, journal_dir = compose.task_files(settings), compose.journal_dir(settings)
     with contextlib.closing(compose.executor(settings)) as executor:
+        cluster_id, members = _members(executor)
+        found = files.marks(cluster_id)
+        # A broker that was stopped for good can be included, too.
+        gone = sorted({m.broker for m in found} - {b.id for b in members})
+        known = [*members, *(Broker(id=BrokerId(b)) for b in gone)]
+        brokers = brokers_of(known, ids or (), rack or ())
+        refuse_conflicts(files.of(cluster_id), brokers)
+        refuse_marked(found, cluster_id, brokers, AWAY)
         executor.runs(journal_dir, cluster_id)  # brings the journals of the archive here
         if cordoned := sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers}):
             refuse_read_only(allow_changes, f"end the cordon of {brokers_text(cordoned)}, too")
@@ -306,15 +306,11 @@ def include(
     return _print_marks(cluster_id, found, output)
 
 
-def _members(settings: "Settings") -> "tuple[str, list[Broker]]":
+def _members(executor: "Executor") -> "tuple[str, list[Broker]]":
     """The cluster's id, and its live brokers with their racks."""
-    import contextlib
-
-    from control import compose
     from model.snapshot.snapshot import Broker
 
-    with contextlib.closing(compose.executor(settings)) as executor:
-        view = executor.cluster()
+    view = executor.cluster()
     return view.cluster_id, [Broker(id=b, rack=view.racks.get(b)) for b in sorted(view.alive)]
 
 

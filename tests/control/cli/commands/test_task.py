@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from control import compose
 from control.cli.exit_codes import Exit
+from control.settings.settings import Settings
 from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
 from control.tasks.task_cordons import cordon_notes
+from executor.executor import Executor
 from lab.simulated_cluster.cluster_state import CORDONED, SimulatedBroker
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
@@ -91,6 +94,24 @@ def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
     assert included.stdout == "all brokers may take new replicas\n"
     assert "broker 4 is no longer cordoned" in included.stderr
     assert (at.states, at.cordons) == ({}, {})
+
+
+def test_include_connects_once(at: SimulatedTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    plimsoll("broker", "exclude", "2", "--allow-changes")
+    connected: list[object] = []
+    connect = compose.executor
+
+    def counted(settings: Settings) -> Executor:
+        connected.append(settings)
+        return connect(settings)
+
+    monkeypatch.setattr(compose, "executor", counted)
+    # Where nothing was cordoned, and where something was.
+    for broker in ("3", "2"):
+        plimsoll("broker", "include", broker, "--allow-changes")
+        assert len(connected) == 1
+        connected.clear()
+    assert at.cordons == {}
 
 
 def test_an_excluded_broker_is_cordoned_where_that_is_allowed(at: SimulatedTask) -> None:
