@@ -447,7 +447,7 @@ class PlimsollApp(Host):
     def _leave_if(self, yes: bool | None) -> None:
         if yes:
             self._leaving = True
-            self._engine.steering.stop()
+            self._engine.steering.leave()
             self._renew(self.moment.view)
 
     def leave_at_once(self, number: signal.Signals) -> None:

@@ -208,7 +208,7 @@ class Loop(Closing):
     def close(self) -> None:
         """Wait for in-flight moves, then stop everything."""
         if self.running:
-            self.steering.stop()
+            self.steering.leave()
         self._closing.set()
         self._wake.set()
         if self._watcher.is_alive():

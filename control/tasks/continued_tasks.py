@@ -13,6 +13,7 @@ from control.tasks.broker_task import BrokerTask
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import Solve, TaskExecutor, TaskParts
 from control.tasks.task_runner import TaskRunner
+from executor.run.operator_control import Steering
 from model.errors import PlimsollError
 from model.goals.goals import Goals
 from model.plan.plan import Plan
@@ -72,7 +73,7 @@ class ContinuedTasks:
             try:
                 task = TaskRunner(task, parts, site.snapshot).run()
             except WorkInterrupted:
-                task = self.files.read(task.task_id)
+                task = self._interrupted(task.task_id, site.steering, operator)
             except PlimsollError:
                 before = self._failures.get(task.task_id)
                 usual = Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
@@ -81,6 +82,12 @@ class ContinuedTasks:
         self._failures.pop(task.task_id, None)
         note = f": {task.note}" if task.note else ""
         return f"task {task.task_id} is {task.phase}{note}"
+
+    def _interrupted(self, task_id: str, steering: Steering, operator: str) -> BrokerTask:
+        """The task whose work ended between two runs; notes who stopped it, if anyone has."""
+        if not operator or steering.leaving or not steering.stopping.is_set():
+            return self.files.read(task_id)
+        return self.files.change(task_id, lambda t: t.model_copy(update={"stopped_by": operator}))
 
     def parts(
         self,

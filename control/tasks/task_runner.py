@@ -194,11 +194,14 @@ class TaskRunner:
             return True
         now_ms = parts.now_ms()
         if self._steering.stopping.is_set():
-            note = f"run {run_id} was stopped; plimsoll task resume continues it"
+            leaving = self._steering.leaving
+            how = "interrupted" if leaving else "stopped"
+            note = f"run {run_id} was {how}; plimsoll task resume continues it"
 
             def stopped(task: BrokerTask) -> BrokerTask:
                 task = task.entered(TaskPhase.MOVING, now_ms, note)
-                return task.model_copy(update={"stopped_by": parts.operator})
+                by = "" if leaving else parts.operator
+                return task.model_copy(update={"stopped_by": by})
 
             self._change(stopped)
             return False

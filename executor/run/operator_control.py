@@ -37,7 +37,9 @@ class Steering:
         self._operator = operator or by
         self._recorded: deque[str] = deque(maxlen=_MOST_RECORDED)
         self.stopping = threading.Event()
-        """Set to start nothing further; also by `abort`."""
+        """Set to start nothing further; also by `abort` and `leave`."""
+        self.leaving = False
+        """Whether the run stops only because this process ends; whoever resumes it may."""
         self.paused = False
         """Whether to start no moves for now."""
         self.aborting = False
@@ -60,6 +62,13 @@ class Steering:
         """Start no further moves, and wait for in-flight ones."""
         if not self.stopping.is_set():
             self._act("stop the run after in-flight moves")
+        self.stopping.set()
+
+    def leave(self) -> None:
+        """As `stop`, because this process ends and not because anyone wants the run to stop."""
+        if not self.stopping.is_set():
+            self._act("quit; the run stops after in-flight moves")
+            self.leaving = True
         self.stopping.set()
 
     def abort(self) -> None:

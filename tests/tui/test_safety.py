@@ -264,6 +264,8 @@ async def test_quitting_stops_the_run_and_ends_when_it_has_stopped() -> None:
     async with stage(running(), running=True) as on:
         await on.press("q", "tab", "enter")
         assert on.loop.steering.stopping.is_set()
+        # The process ends, but no person stopped the run: its task is continued.
+        assert on.loop.steering.leaving
         assert "quitting once the run has stopped" in on.header
         assert on.app.is_running
         await on.show(solving(), running=False)

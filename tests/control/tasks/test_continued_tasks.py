@@ -120,7 +120,7 @@ def test_the_end_of_the_loop_leaves_a_task_to_be_continued(tmp_path: Path) -> No
     tasks = tasks_of(at)
     found, steering = tasks.next(CLUSTER), Steering()
     assert found is not None
-    steering.stop()
+    steering.leave()
     assert "is moving" in found.work(site(at, steering))
     again = tasks.next(CLUSTER)
     assert again is not None
