@@ -15,5 +15,6 @@ PUBLIC = (
     "tasks.broker_task",
     "tasks.operator_tasks",
     "tasks.task_listing",
+    "tasks.task_request",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

@@ -43,7 +43,7 @@ class Tasks(Protocol):
         ...
 
     def operate(self, broker: BrokerId) -> None:
-        """Choose what to request for a broker, and request it after a confirmation."""
+        """Choose what to request for a broker, or others, and request it once confirmed."""
         ...
 
     def resume(self, of: ListedTask, then: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """The part of the loop that the screen uses, as protocols."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from control.loop.dependencies import LoopSettings, OpenTask
@@ -8,6 +8,7 @@ from control.loop.view import LoopView
 from control.planning.plan_overrides import PlanOverrides
 from control.tasks.broker_task import Operation
 from control.tasks.task_listing import TaskListing
+from control.tasks.task_request import NamedBrokers
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -88,21 +89,44 @@ class TasksPort(Protocol):
         """Read the tasks of a cluster."""
         ...
 
-    def cancel(self, task_id: str, by: str) -> None:
-        """Cancel an open task: a run of it stops, and what has moved stays."""
+    def cancel(self, task_id: str, by: str) -> str:
+        """Cancel an open task: a run of it stops, and what has moved stays.
+
+        Returns what became of its cordons, in sentences.
+        """
+        ...
 
     def proposed(
-        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+        self,
+        operation: Operation,
+        named: NamedBrokers,
+        snapshot: Snapshot,
+        by: str,
+        onto: int | None = None,
     ) -> "ProposedTask":
-        """Plan what a person asks for; nothing is stored. Takes as long as a plan."""
+        """Plan what a person asks for; nothing is stored. Takes as long as a plan.
+
+        onto: the broker that replaces another.
+        """
         ...
 
     def request(self, proposed: "ProposedTask", by: str) -> "ResumedTask":
         """Store a task with its plan, which `by` approves; what then works on it."""
         ...
 
-    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
-        """Exclude a broker from new replicas, or include it again; moves nothing."""
+    def markable(
+        self, named: NamedBrokers, snapshot: Snapshot, *, excluded: bool
+    ) -> tuple[BrokerId, ...]:
+        """Ids of the brokers that can be excluded, or included."""
+        ...
+
+    def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        """Keep new replicas away from brokers; what became of their cordons, in sentences."""
+        ...
+
+    def include(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        """Let brokers take new replicas again; what became of their cordons, in sentences."""
+        ...
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         """The plan of a task that waits for its approval, if one does."""

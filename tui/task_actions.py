@@ -4,25 +4,31 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from control.tasks.broker_task import Operation, request_text
+from control.tasks.broker_task import Operation, brokers_text, request_text
 from control.tasks.task_listing import ListedTask, TaskListing
-from model.errors import PlimsollError
+from control.tasks.task_request import NamedBrokers
+from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from tui.host import Host
 from tui.loop_port import Engine
 from tui.screens.approve import Preview
-from tui.screens.broker_menu import EXCLUDE, INCLUDE, BrokerMenu
+from tui.screens.broker_menu import EXCLUDE, INCLUDE, BrokerMenu, Chosen
+from tui.screens.form import FormScreen
 from tui.screens.question import Question
 from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.plan.forms import FormLine, Typed
 from tui.viewmodel.tasks.task_questions import (
-    EXCLUDED,
-    INCLUDED,
     NO_PLAN_YET,
+    REPLACE_ONE,
     RESUMED,
+    all_brokers,
     cancel_text,
+    excluded_text,
+    included_text,
+    new_broker,
     not_open,
     not_resumed,
 )
@@ -60,28 +66,81 @@ class TaskActions:
         if self._engine.tasks is None:
             self._warn("tasks on brokers cannot be requested here")
             return
-        self._app.push_screen(BrokerMenu(broker), lambda name: self._chosen(broker, name))
-
-    def _chosen(self, broker: BrokerId, name: str | None) -> None:
         snapshot = self._app.moment.view.snapshot
-        if name is None:
+        members = () if snapshot is None else snapshot.header.brokers
+        self._app.push_screen(BrokerMenu(broker, members), self._chosen)
+
+    def _chosen(self, chosen: Chosen | None) -> None:
+        snapshot = self._app.moment.view.snapshot
+        if chosen is None:
             return
         if snapshot is None:
             self._warn("no loads have been measured yet; wait a moment")
-        elif name in (EXCLUDE, INCLUDE):
-            self._ask_mark(snapshot.header.cluster_id, broker, excluded=name == EXCLUDE)
+        elif chosen.name in (EXCLUDE, INCLUDE):
+            marking = self._ask_mark(chosen.brokers, snapshot, excluded=chosen.name == EXCLUDE)
+            self._app.run_worker(marking, group="task", exclusive=True)
+        elif chosen.name == Operation.REPLACE:
+            self._ask_new(chosen.brokers, snapshot)
         else:
-            words = request_text(Operation(name), [broker], None)
-            self._app.notify(f"planning: {words}", timeout=5)
-            proposing = self._propose(Operation(name), broker, snapshot)
-            self._app.run_worker(proposing, group="task", exclusive=True)
+            self._plan(Operation(chosen.name), chosen.brokers, snapshot)
 
-    async def _propose(self, operation: Operation, broker: BrokerId, snapshot: Snapshot) -> None:
-        tasks = self._engine.tasks
+    def _ask_new(self, named: NamedBrokers, snapshot: Snapshot) -> None:
+        """Ask which broker takes the place of another."""
+        members, answer = snapshot.header.brokers, list[BrokerId]()
+        try:
+            old, *others = named.among(members)
+        except ConfigError as exc:
+            self._warn(str(exc))
+            return
+        if others:
+            self._warn(REPLACE_ONE)
+            return
+
+        def check(typed: Typed) -> BrokerId | None:
+            return new_broker(typed["new"], old, members) if typed["new"].strip() else None
+
+        def take(typed: Typed) -> None:
+            answer[:] = [new_broker(typed["new"], old, members)]
+
+        def answered(_closed: None) -> None:
+            for new in answer:
+                self._plan(Operation.REPLACE, named, snapshot, new)
+
+        form = FormScreen(
+            f"Replace broker {old}",
+            (FormLine("new broker", "new", hint=f"the id of the one that replaces {old}"),),
+            check=check,
+            submit=take,
+            done="Show the plan",
+        )
+        self._app.push_screen(form, answered)
+
+    def _plan(
+        self,
+        operation: Operation,
+        named: NamedBrokers,
+        snapshot: Snapshot,
+        onto: BrokerId | None = None,
+    ) -> None:
+        """Plan a request in the background, and show the plan."""
+        try:
+            words = request_text(operation, named.among(snapshot.header.brokers), onto)
+        except ConfigError as exc:
+            self._warn(str(exc))
+            return
+        self._app.notify(f"planning: {words}", timeout=5)
+        proposing = self._propose(operation, named, snapshot, onto)
+        self._app.run_worker(proposing, group="task", exclusive=True)
+
+    async def _propose(
+        self, operation: Operation, named: NamedBrokers, snapshot: Snapshot, onto: BrokerId | None
+    ) -> None:
+        tasks, user = self._engine.tasks, self._user
         if tasks is None:
             return
-        found = await self._result(lambda: tasks.proposed(operation, broker, snapshot, self._user))
+        found = await self._result(lambda: tasks.proposed(operation, named, snapshot, user, onto))
         if found is not None:
+            notes = (found.found.note, all_brokers(found.task.brokers))
             self._app.push_screen(
                 TaskPlanScreen(
                     found.task.words(),
@@ -89,7 +148,7 @@ class TaskActions:
                     self._app.moment,
                     lambda _plan: self._request(found),
                     self._preview,
-                    found.found.note,
+                    tuple(filter(None, notes)),
                 )
             )
 
@@ -108,31 +167,36 @@ class TaskActions:
         words = f"task {stored.task.task_id} is stored and worked on; the screen of tasks shows it"
         self._app.call_from_thread(self._app.notify, words, timeout=8, markup=False)
 
-    def _ask_mark(self, cluster_id: str, broker: BrokerId, *, excluded: bool) -> None:
-        def answered(yes: bool | None) -> None:
-            if yes:
-                marking = self._mark(cluster_id, broker, excluded=excluded)
-                self._app.run_worker(marking, group="task")
-
-        title = f"{'Exclude' if excluded else 'Include'} broker {broker}?"
-        self._app.push_screen(
-            Question(
-                title,
-                EXCLUDED if excluded else INCLUDED,
-                yes="Exclude" if excluded else "Include",
-                no="Cancel",
-            ),
-            answered,
-        )
-
-    async def _mark(self, cluster_id: str, broker: BrokerId, *, excluded: bool) -> None:
-        tasks = self._engine.tasks
+    async def _ask_mark(self, named: NamedBrokers, snapshot: Snapshot, *, excluded: bool) -> None:
+        tasks, cluster_id = self._engine.tasks, snapshot.header.cluster_id
         if tasks is None:
             return
-        if await self._done(lambda: tasks.mark(cluster_id, broker, self._user, excluded=excluded)):
-            words = f"{'exclude' if excluded else 'include'} broker {broker}"
+        brokers = await self._result(lambda: tasks.markable(named, snapshot, excluded=excluded))
+        if brokers is None:
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                marking = self._mark(cluster_id, brokers, excluded=excluded)
+                self._app.run_worker(marking, group="task")
+
+        act = "Exclude" if excluded else "Include"
+        text = excluded_text(brokers) if excluded else included_text(brokers)
+        title = f"{act} {brokers_text(brokers)}?"
+        self._app.push_screen(Question(title, text, yes=act, no="Cancel"), answered)
+
+    async def _mark(
+        self, cluster_id: str, brokers: tuple[BrokerId, ...], *, excluded: bool
+    ) -> None:
+        tasks, user = self._engine.tasks, self._user
+        if tasks is None:
+            return
+        change = tasks.exclude if excluded else tasks.include
+        said = await self._result(lambda: change(cluster_id, brokers, user))
+        if said is not None:
+            words = f"{'exclude' if excluded else 'include'} {brokers_text(brokers)}"
             self._app.log_action(words)
-            self._app.notify(f"done: {words}", timeout=5)
+            self._report(f"done: {words}", said)
 
     # ---- tasks that exist
 
@@ -213,10 +277,16 @@ class TaskActions:
         tasks = self._engine.tasks
         if tasks is None:
             return
-        if await self._done(lambda: tasks.cancel(task_id, self._user)):
+        said = await self._result(lambda: tasks.cancel(task_id, self._user))
+        if said is not None:
             self._app.log_action(f"cancel task {task_id}")
-            self._app.notify(f"task {task_id} is cancelled", timeout=5, markup=False)
+            self._report(f"task {task_id} is cancelled", said)
         then()
+
+    def _report(self, done: str, said: str) -> None:
+        """Say what was done, and what became of cordons."""
+        words = f"{done}; {said}" if said else done
+        self._app.notify(words, timeout=12 if said else 5, markup=False)
 
     async def _done(self, act: Callable[[], None]) -> bool:
         """Whether the request was accepted; shows why not."""

@@ -1,5 +1,6 @@
 """What a person at a screen does about tasks: list, request, resume and cancel them."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from control.loop.dependencies import TaskSite
@@ -8,16 +9,17 @@ from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
 from control.tasks.operations import OPERATIONS, refuse_marked
-from control.tasks.removal import brokers_of, refuse_conflicts
-from control.tasks.task_files import TaskFiles
+from control.tasks.removal import refuse_conflicts
+from control.tasks.task_cordons import cordon, cordoned_brokers, end_cordons, uncordon
+from control.tasks.task_files import Marks, TaskFiles
 from control.tasks.task_listing import TaskListing, task_listing
 from control.tasks.task_parts import FoundPlan
-from control.tasks.task_request import TaskRequest, requested_task
+from control.tasks.task_request import NamedBrokers, TaskRequest, requested_task
 from executor.run.operator_control import Steering
-from model.errors import ConfigError, GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import BrokerId
 from model.plan.plan import Plan
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +37,46 @@ class OperatorTasks:
         """Read the tasks of a cluster."""
         return task_listing(self._files, cluster_id)
 
-    def cancel(self, task_id: str, by: str) -> None:
-        """Cancel an open task: a run of it stops, and what has moved stays.
+    def cancel(self, task_id: str, by: str) -> str:
+        """Cancel an open task: a run of it stops, its cordons end, and what has moved stays.
 
-        Raises ConfigError where it is over, and as `TaskFiles.change`.
+        Returns what became of the cordons, in sentences; empty where there are none. Raises
+        ConfigError where it is over, and as `TaskFiles.change`.
         """
-        now_ms = self.continued.now_ms()
-        task_runner.cancel(self._files, self._files.read(task_id), by, now_ms)
+        continued, said = self.continued, list[str]()
+        ended = task_runner.cancel(self._files, self._files.read(task_id), by, continued.now_ms())
+        if not self._files.is_worked_on(task_id):
+            brokers, cluster_id = ended.brokers, ended.cluster_id
+            journals = continued.journal_dir
+            end_cordons(continued.connect, brokers, journals, cluster_id, by, said.append)
+        return "; ".join(said)
 
     # ---- requests
 
     def proposed(
-        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+        self,
+        operation: Operation,
+        named: NamedBrokers,
+        snapshot: Snapshot,
+        by: str,
+        onto: int | None = None,
     ) -> "ProposedTask":
         """Plan what a person asks for; nothing is stored. Takes as long as a plan.
 
-        Raises GuardrailRefused where it is impossible, and NoPlan where no plan does it.
+        onto: the broker that replaces another. Raises ConfigError for unknown and dead brokers,
+        GuardrailRefused where it is impossible, and NoPlan where no plan does it.
         """
-        continued = self.continued
-        brokers = tuple(brokers_of(snapshot.header.brokers, [broker], ()))
-        asked = TaskRequest(operation=operation, brokers=brokers, by=by, at_ms=continued.now_ms())
+        continued, members = self.continued, snapshot.header.brokers
+        brokers = named.among(members)
+        if operation is Operation.REPLACE and len(brokers) != 1:
+            raise ConfigError(f"replace takes one broker at a time, not {len(brokers)}")
+        asked = TaskRequest(
+            operation=operation,
+            brokers=brokers,
+            onto=None if onto is None else NamedBrokers((onto,)).among(members)[0],
+            by=by,
+            at_ms=continued.now_ms(),
+        )
         task, again = requested_task(self._files, snapshot, continued.goals, asked)
         if again:
             raise GuardrailRefused(
@@ -92,28 +114,77 @@ class OperatorTasks:
             task = files.change(task.task_id, approved, hold)
         return ResumedTask(tasks=self.continued, task=task, by=by, approved=found.plan.hash)
 
-    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
-        """Exclude a broker from new replicas, or include it again; moves nothing.
+    def markable(
+        self, named: NamedBrokers, snapshot: Snapshot, *, excluded: bool
+    ) -> tuple[BrokerId, ...]:
+        """Ids of the brokers that can be excluded, or included; also dead ones that are marked.
 
-        Raises GuardrailRefused where an open task, or another mark, forbids it.
+        Raises ConfigError for others, and GuardrailRefused where an open task, or another mark,
+        forbids it.
         """
+        files, cluster_id = self._files, snapshot.header.cluster_id
+        marks, members = files.marks(cluster_id), snapshot.header.brokers
+        if not excluded:
+            # A broker that was stopped for good can be included, too.
+            live = [b for b in members if b.state is not BrokerState.DEAD]
+            gone = {m.broker for m in marks if m.cluster_id == cluster_id} - {b.id for b in live}
+            members = (*live, *(Broker(id=b) for b in sorted(gone)))
+        brokers = named.among(members)
+        refuse_conflicts(files.of(cluster_id), brokers)
+        refuse_marked(marks, cluster_id, brokers, AWAY)
+        return brokers
+
+    def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        """Keep new replicas away from brokers, and cordon them; moves nothing.
+
+        brokers: as `markable` returns them. Returns what became of the cordons, in sentences.
+        """
+        at_ms, said = self.continued.now_ms(), list[str]()
+        new = [
+            BrokerMark(
+                cluster_id=cluster_id,
+                broker=broker,
+                state=BrokerState.EXCLUDED,
+                at_ms=at_ms,
+                by=by,
+                reason="excluded",
+            )
+            for broker in brokers
+        ]
+        self._change_marks(cluster_id, brokers, lambda marks: marked(marks, new))
+        try:
+            with self.continued.connect() as executor:
+                cordon(executor, brokers, self.continued.journal_dir, cluster_id, by, said.append)
+        except PlimsollError as exc:
+            said.append(f"not cordoned in Kafka: {exc}; plimsoll itself puts no replicas there")
+        return "; ".join(said)
+
+    def include(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        """Let brokers take new replicas again, and end the cordons that plimsoll has set.
+
+        brokers: as `markable` returns them. Returns what became of the cordons, in sentences.
+        Raises as `Executor.uncordon` does; the marks then stay.
+        """
+        journals, said = self.continued.journal_dir, list[str]()
+        with self.continued.connect() as executor:
+            executor.runs(journals, cluster_id)  # brings the journals of the archive here
+            if cordoned := sorted(cordoned_brokers(journals, cluster_id) & {*brokers}):
+                uncordon(executor, cordoned, journals, cluster_id, by, said.append)
+        self._change_marks(cluster_id, brokers, lambda of: unmarked(of, cluster_id, brokers))
+        return "; ".join(said)
+
+    def _change_marks(
+        self, cluster_id: str, brokers: Sequence[BrokerId], change: Callable[[Marks], Marks]
+    ) -> None:
+        """Change marks, unless a task has been requested for one of the brokers meanwhile."""
         files = self._files
-        refuse_conflicts(files.of(cluster_id), [broker])
-        refuse_marked(files.marks(cluster_id), cluster_id, [broker], AWAY)
-        mark = BrokerMark(
-            cluster_id=cluster_id,
-            broker=broker,
-            state=BrokerState.EXCLUDED,
-            at_ms=self.continued.now_ms(),
-            by=by,
-            reason="excluded",
-        )
-        files.change_marks(
-            cluster_id,
-            lambda marks: (
-                marked(marks, [mark]) if excluded else unmarked(marks, cluster_id, [broker])
-            ),
-        )
+
+        def checked(marks: Marks) -> Marks:
+            refuse_conflicts(files.of(cluster_id), brokers)
+            refuse_marked(marks, cluster_id, brokers, AWAY)
+            return change(marks)
+
+        files.change_marks(cluster_id, checked)
 
     # ---- work
 

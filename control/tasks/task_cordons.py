@@ -1,13 +1,14 @@
 """Cordons in Kafka beside plimsoll's own marks: set, ended, and what is said about them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from control.tasks.broker_marks import AWAY, BrokerMark
 from control.tasks.broker_task import brokers_text
 from executor.platforms.cordons import ALREADY, NOT_OURS, CordonChange, cordoned_by_us
-from model.errors import ExecutionStopped, RightsMissing
+from model.errors import ExecutionStopped, PlimsollError, RightsMissing
 from model.ids import BrokerId
 from model.units import listed
 
@@ -121,6 +122,38 @@ def cordon_dirs(
 
 def _and(change: CordonChange) -> str:
     return f" ({change.note})" if change.note else ""
+
+
+def end_cordons(
+    connect: Callable[[], AbstractContextManager[CordonExecutor]] | None,
+    brokers: Collection[BrokerId],
+    journal_dir: Path,
+    cluster_id: str,
+    by: str,
+    say: Callable[[str], None],
+) -> None:
+    """End the cordons of brokers, or say which command does; connect only where there are any.
+
+    connect: None where changes are not allowed. A cordon that cannot be ended is no error: a
+    task can be given up while its cluster is away. Raises ConfigError for an unreadable journal.
+    """
+    left = sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers})
+    if not left:
+        return
+    why = "changes are not allowed"
+    if connect is not None:
+        try:
+            with connect() as executor:
+                uncordon(executor, left, journal_dir, cluster_id, by, say)
+        except PlimsollError as exc:
+            why = str(exc)
+        else:
+            return
+    ids = " ".join(map(str, left))
+    say(
+        f"{brokers_text(left)} cordoned still ({why}); plimsoll broker include {ids} "
+        "--allow-changes ends that"
+    )
 
 
 # ---- what is left

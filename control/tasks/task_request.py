@@ -1,17 +1,63 @@
 """A request for a task: refused as a whole, or a task that is not kept yet."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.demotion import ENDS, refuse_part
 from control.tasks.operations import OPERATIONS, refuse_marked
-from control.tasks.removal import refuse_conflicts
+from control.tasks.removal import brokers_of, refuse_conflicts
 from control.tasks.task_files import TaskFiles
+from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.snapshot.snapshot import LEADERLESS, Snapshot
+from model.snapshot.snapshot import LEADERLESS, Broker, Snapshot
+
+MOST_DIGITS: Final = 10
+"""Of a broker id, which is an int32."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBrokers:
+    """Brokers as a person names them: ids and whole racks."""
+
+    ids: tuple[int, ...] = ()
+    racks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "NamedBrokers":
+        """Read `4 5 --rack az-1`, as the commands take them; commas may separate ids.
+
+        Raises ConfigError for any other word.
+        """
+        try:
+            words = shlex.split(text)
+        except ValueError as exc:
+            raise ConfigError(f"brokers: {str(exc).lower()}") from exc
+        ids: list[int] = []
+        racks: list[str] = []
+        while words:
+            word = words.pop(0)
+            name, is_given, rack = word.partition("=")
+            if name == "--rack":
+                if not is_given and not words:
+                    raise ConfigError("brokers: --rack needs the name of a rack")
+                racks.append(rack if is_given else words.pop(0))
+                continue
+            for part in filter(None, word.split(",")):
+                if not (part.isascii() and part.isdigit()) or len(part) > MOST_DIGITS:
+                    raise ConfigError(f"brokers: {part!r} is not a broker id, nor --rack RACK")
+                ids.append(int(part))
+        if not ids and not racks:
+            raise ConfigError("no broker is named; give ids or --rack RACK")
+        return cls(tuple(ids), tuple(racks))
+
+    def among(self, members: Sequence[Broker]) -> tuple[BrokerId, ...]:
+        """Their ids, ascending. Raises ConfigError as `brokers_of`."""
+        return tuple(brokers_of(members, self.ids, self.racks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

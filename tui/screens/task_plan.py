@@ -1,6 +1,6 @@
 """The approval of a task's plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
@@ -23,9 +23,9 @@ class TaskPlanScreen(PlanDialog):
         moment: Moment,
         start: Callable[[Plan], None],
         preview: Preview,
-        note: str = "",
+        notes: Sequence[str] = (),
     ) -> None:
-        """words: what the task does, as `remove broker 4`. note: on its plan."""
+        """words: what the task does, as `remove broker 4`. notes: on its plan."""
         super().__init__(
             plan,
             moment,
@@ -33,7 +33,7 @@ class TaskPlanScreen(PlanDialog):
             preview,
             title=f"Approve the plan to {words}?",
             texts=[
-                *([note] if note else []),
+                *notes,
                 f"{balance(plan)}{run_lines(moment)}brokers: {touched(plan)}\n"
                 f"plan {plan.hash[:12]}, cluster {moment.view.cluster_name}, id {plan.cluster_id}",
                 LATER_PLANS,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from control.settings.settings import Settings
     from control.tasks.broker_task import BrokerTask
     from control.tasks.task_files import TaskFiles
+    from executor.executor import Executor
 
 Task = Annotated[
     str | None,
@@ -115,27 +116,18 @@ def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: boo
     from control import compose
     from control.cli.console import operator
     from control.cli.task_work import print_line
-    from control.tasks.broker_task import brokers_text
-    from control.tasks.task_cordons import cordoned_brokers, uncordon
-    from model.errors import PlimsollError
+    from control.tasks.task_cordons import end_cordons
 
-    journal_dir = compose.journal_dir(settings)
-    left = sorted(cordoned_brokers(journal_dir, task.cluster_id) & {*task.brokers})
-    if not left:
-        return
-    why = "changes are not allowed"
-    if allow_changes:
-        try:
-            with contextlib.closing(compose.executor(settings)) as executor:
-                uncordon(executor, left, journal_dir, task.cluster_id, operator(), print_line)
-        except PlimsollError as exc:
-            why = str(exc)
-        else:
-            return
-    ids = " ".join(map(str, left))
-    print_line(
-        f"{brokers_text(left)} cordoned still ({why}); plimsoll broker include {ids} "
-        "--allow-changes ends that"
+    def connect() -> "contextlib.closing[Executor]":
+        return contextlib.closing(compose.executor(settings))
+
+    end_cordons(
+        connect if allow_changes else None,
+        task.brokers,
+        compose.journal_dir(settings),
+        task.cluster_id,
+        operator(),
+        print_line,
     )
 
 

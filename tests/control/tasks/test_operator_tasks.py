@@ -1,16 +1,21 @@
 """Tasks that a person at a screen requests, resumes and cancels."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from control.loop.dependencies import WorkInterrupted
 from control.tasks.broker_task import Operation, TaskPhase
 from control.tasks.operator_tasks import OperatorTasks
+from control.tasks.task_request import NamedBrokers
 from executor.run.operator_control import Steering
-from model.errors import ConfigError, GuardrailRefused
+from lab.simulated_cluster.cluster_state import CORDONED
+from model.errors import ConfigError, GuardrailRefused, RightsMissing
 from model.ids import BrokerId
 from model.run import MoveState, RunProgress
-from model.snapshot.snapshot import BrokerState
+from model.snapshot.snapshot import BrokerState, Snapshot
 from tests.control.tasks.test_continued_tasks import CLUSTER, PLACES, killed, site, tasks_of
 from tests.support.control.simulated_tasks import SimulatedTask
 
@@ -108,7 +113,7 @@ def test_a_task_whose_plan_is_missing_says_so(tmp_path: Path) -> None:
 def test_exactly_the_plan_that_was_shown_is_stored_and_executed(tmp_path: Path) -> None:
     at = SimulatedTask(folder=tmp_path, places=PLACES)
     tasks = OperatorTasks(tasks_of(at))
-    proposed = tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob")
+    proposed = tasks.proposed(Operation.REMOVE, NamedBrokers((4,)), at.snapshot(), "bob")
     assert at.files.all() == []
     assert at.states == {}
     stored = tasks.request(proposed, "bob")
@@ -124,7 +129,7 @@ def test_exactly_the_plan_that_was_shown_is_stored_and_executed(tmp_path: Path) 
 def test_a_request_that_was_stored_survives_its_process(tmp_path: Path) -> None:
     at = SimulatedTask(folder=tmp_path, places=PLACES)
     tasks = OperatorTasks(tasks_of(at))
-    tasks.request(tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob"), "bob")
+    tasks.request(tasks.proposed(Operation.REMOVE, NamedBrokers((4,)), at.snapshot(), "bob"), "bob")
     assert at.continued().phase is TaskPhase.DONE
     assert 4 not in at.held
 
@@ -133,29 +138,203 @@ def test_impossible_requests_are_refused_and_store_nothing(tmp_path: Path) -> No
     at = SimulatedTask(folder=tmp_path, places=PLACES)
     tasks = OperatorTasks(tasks_of(at))
     with pytest.raises(GuardrailRefused, match="was not demoted; nothing is to be undone"):
-        tasks.proposed(Operation.UNDEMOTE, BrokerId(4), at.snapshot(), "bob")
+        tasks.proposed(Operation.UNDEMOTE, NamedBrokers((4,)), at.snapshot(), "bob")
     with pytest.raises(ConfigError, match="9"):
-        tasks.proposed(Operation.REMOVE, BrokerId(9), at.snapshot(), "bob")
+        tasks.proposed(Operation.REMOVE, NamedBrokers((9,)), at.snapshot(), "bob")
     assert at.files.all() == []
-    proposed = tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "bob")
+    proposed = tasks.proposed(Operation.REMOVE, NamedBrokers((4,)), at.snapshot(), "bob")
     task = tasks.request(proposed, "bob").task
     with pytest.raises(GuardrailRefused, match=rf"task {task.task_id} does that already"):
-        tasks.proposed(Operation.REMOVE, BrokerId(4), at.snapshot(), "eve")
+        tasks.proposed(Operation.REMOVE, NamedBrokers((4,)), at.snapshot(), "eve")
     with pytest.raises(GuardrailRefused, match=task.task_id):
-        tasks.proposed(Operation.DEMOTE, BrokerId(4), at.snapshot(), "eve")
+        tasks.proposed(Operation.DEMOTE, NamedBrokers((4,)), at.snapshot(), "eve")
     # What was shown before another request is not stored after it.
     with pytest.raises(GuardrailRefused, match=task.task_id):
         tasks.request(proposed, "eve")
     assert len(at.files.all()) == 1
 
 
+def test_several_brokers_and_racks_are_one_request(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=[(1, 2), (3, 2), (4, 2)], racks="abcc")
+    tasks = OperatorTasks(tasks_of(at))
+    named = NamedBrokers.of("1 --rack c")
+    found = tasks.proposed(Operation.DEMOTE, named, at.snapshot(), "bob")
+    assert found.task.words() == "demote brokers 1, 3, 4"
+    stored = tasks.request(found, "bob")
+    assert stored.task.brokers == (1, 3, 4)
+    assert stored.approved == found.found.plan.hash
+
+
+def test_a_broker_is_replaced_by_the_one_that_was_named(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=[(4, 1), (2, 4)])
+    tasks = OperatorTasks(tasks_of(at))
+    ask = partial(tasks.proposed, Operation.REPLACE, snapshot=at.snapshot(), by="bob")
+    found = ask(NamedBrokers((4,)), onto=3)
+    assert found.task.words() == "replace broker 4 by 3"
+    assert "is done" in tasks.request(found, "bob").work(site(at))
+    assert at.held == {1: 1, 2: 1, 3: 2}
+    for named, onto, words in (
+        (NamedBrokers((1, 2)), 3, "replace takes one broker at a time, not 2"),
+        (NamedBrokers((1,)), 9, "there is no broker 9"),
+        (NamedBrokers((1,)), 1, "name two brokers"),
+    ):
+        with pytest.raises((ConfigError, GuardrailRefused), match=words):
+            ask(named, onto=onto)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "racks"),
+    [
+        ("4", (4,), ()),
+        (" 4,5  6, ", (4, 5, 6), ()),
+        ("4 --rack a --rack=b", (4,), ("a", "b")),
+        ("--rack 'rack ünter 1'", (), ("rack ünter 1",)),
+    ],
+)
+def test_brokers_are_named_as_the_commands_take_them(
+    text: str, ids: tuple[int, ...], racks: tuple[str, ...]
+) -> None:
+    assert NamedBrokers.of(text) == NamedBrokers(ids, racks)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no broker is named"),
+        (" , ", "no broker is named"),
+        ("four", "'four' is not a broker id"),
+        ("-1", "'-1' is not a broker id"),
+        ("٤", "is not a broker id"),
+        ("12345678901", "is not a broker id"),
+        ("4 --rack", "--rack needs the name"),
+        ("--rack 'a", "no closing quotation"),
+    ],
+)
+def test_other_words_name_no_brokers(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        NamedBrokers.of(text)
+
+
+# ---- marks and cordons
+
+
 def test_brokers_are_excluded_and_included(tmp_path: Path) -> None:
     at = SimulatedTask(folder=tmp_path, places=PLACES)
     tasks = OperatorTasks(tasks_of(at))
-    tasks.mark(CLUSTER, BrokerId(3), "bob", excluded=True)
-    assert at.states == {3: BrokerState.EXCLUDED}
-    tasks.mark(CLUSTER, BrokerId(3), "bob", excluded=False)
-    assert at.states == {}
+    (broker,) = tasks.markable(NamedBrokers((3,)), at.snapshot(), excluded=True)
+    said = tasks.exclude(CLUSTER, [broker], "bob")
+    assert said == "broker 3 is cordoned: Kafka puts no new replicas there"
+    assert (at.states, at.cordons) == ({3: BrokerState.EXCLUDED}, {3: "*"})
+    tasks.markable(NamedBrokers((3,)), at.snapshot(), excluded=False)
+    assert tasks.include(CLUSTER, [broker], "bob") == "broker 3 is no longer cordoned"
+    assert (at.states, at.cordons) == ({}, {})
     task = at.request()
     with pytest.raises(GuardrailRefused, match=task.task_id):
-        tasks.mark(CLUSTER, BrokerId(4), "bob", excluded=True)
+        tasks.markable(NamedBrokers((4,)), at.snapshot(), excluded=True)
+    # A task that was requested while the question was open.
+    with pytest.raises(GuardrailRefused, match=task.task_id):
+        tasks.exclude(CLUSTER, [BrokerId(4)], "bob")
+    assert at.states == {}
+
+
+def test_including_an_emptied_broker_ends_its_cordon(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    at.work()
+    assert (at.states, at.cordons) == ({4: BrokerState.DRAINING}, {4: "*"})
+    tasks = OperatorTasks(tasks_of(at))
+    brokers = tasks.markable(NamedBrokers((4,)), at.snapshot(), excluded=False)
+    at.faults.denied.add("alter_broker_configs")
+    with pytest.raises(RightsMissing):
+        tasks.include(CLUSTER, brokers, "bob")
+    # Nothing is half done: the mark stays with the cordon.
+    assert (at.states, at.cordons) == ({4: BrokerState.DRAINING}, {4: "*"})
+    at.faults.denied.clear()
+    assert tasks.include(CLUSTER, brokers, "bob") == "broker 4 is no longer cordoned"
+    assert (at.states, at.cordons) == ({}, {})
+
+
+def test_a_cordon_of_someone_else_stays(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    at.cluster.brokers[BrokerId(3)].configs[CORDONED] = "*"
+    tasks = OperatorTasks(tasks_of(at))
+    assert "someone else has set" in tasks.exclude(CLUSTER, [BrokerId(3)], "bob")
+    assert tasks.include(CLUSTER, [BrokerId(3)], "bob") == ""
+    assert (at.states, at.cordons) == ({}, {3: "*"})
+
+
+def test_a_dead_broker_is_included_only_where_it_is_marked(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+    tasks = OperatorTasks(tasks_of(at))
+    tasks.exclude(CLUSTER, [BrokerId(4)], "bob")
+    at.cluster.kill(BrokerId(4))
+    named, seen = NamedBrokers((4,)), at.snapshot()
+    with pytest.raises(ConfigError, match="broker 4 is dead"):
+        tasks.markable(named, seen, excluded=True)
+    assert tasks.markable(named, seen, excluded=False) == (4,)
+    assert "it is dead or fenced" in tasks.include(CLUSTER, [BrokerId(4)], "bob")
+    with pytest.raises(ConfigError, match="there is no broker 4"):
+        tasks.markable(named, seen, excluded=False)
+
+
+def test_a_cancelled_task_ends_its_cordon_or_says_how_to(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    tasks = OperatorTasks(tasks_of(at))
+    (task,) = at.files.all()
+    assert at.cordons == {4: "*"}
+    at.faults.denied.add("alter_broker_configs")
+    said = tasks.cancel(task.task_id, "bob")
+    assert "plimsoll broker include 4 --allow-changes ends that" in said
+    at.faults.denied.clear()
+    assert tasks.include(CLUSTER, [BrokerId(4)], "bob") == "broker 4 is no longer cordoned"
+    assert at.cordons == {}
+
+
+# ---- who stopped it
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_quitting_leaves_a_task_to_be_continued(tmp_path: Path, leaves: bool) -> None:
+    at = killed(tmp_path)
+    tasks = OperatorTasks(tasks_of(at))
+    (task,) = at.files.all()
+    steering = Steering(operator="bob")
+
+    def quit_(progress: RunProgress) -> None:
+        if progress.count(MoveState.ISSUED, MoveState.DONE):
+            if not leaves:
+                steering.stop()
+            # As the loop does when it is closed, after whatever the person did.
+            steering.leave()
+
+    at.on_progress = quit_
+    assert "is moving" in tasks.resumed(task.task_id, "bob").work(site(at, steering))
+    at.on_progress = lambda _progress: None
+    found = at.files.read(task.task_id)
+    assert found.stopped_by == ("" if leaves else "bob")
+    assert ("interrupted" in found.note) is leaves
+    again = tasks.continued.next(CLUSTER)
+    assert (again is not None) is leaves
+    if again is not None:
+        assert "is done" in again.work(site(at))
+        assert 4 not in at.held
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_person_stops_a_task_between_two_runs(tmp_path: Path, leaves: bool) -> None:
+    at = killed(tmp_path)
+    tasks, steering = OperatorTasks(tasks_of(at)), Steering()
+    (task,) = at.files.all()
+
+    def create(progress: RunProgress) -> None:
+        if progress.count(MoveState.DONE) == len(progress.moves):
+            created = at.partition(9, (4, 1))
+            at.cluster.partitions[created.id] = created
+
+    def interrupted() -> Snapshot:
+        (steering.leave if leaves else steering.stop)()
+        raise WorkInterrupted
+
+    between = replace(site(at, steering), observe=interrupted, watch=create)
+    assert "is moving" in tasks.resumed(task.task_id, "bob").work(between)
+    assert at.files.read(task.task_id).stopped_by == ("" if leaves else "bob")
+    assert (tasks.continued.next(CLUSTER) is not None) is leaves

@@ -21,6 +21,7 @@ from control.tasks.continued_tasks import ContinuedTasks
 from control.tasks.operator_tasks import ProposedTask, ResumedTask
 from control.tasks.task_listing import TaskListing
 from control.tasks.task_parts import FoundPlan
+from control.tasks.task_request import NamedBrokers
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -443,25 +444,35 @@ class FakeTasks:
     cancelled: list[tuple[str, str]] = field(default_factory=list)
     requested: list[tuple[str, str, str]] = field(default_factory=list)
     """What, the hash of its plan, and by whom."""
-    marked: list[tuple[BrokerId, str, bool]] = field(default_factory=list)
-    """Broker, by whom, and whether it was excluded."""
+    marked: list[tuple[tuple[BrokerId, ...], str, bool]] = field(default_factory=list)
+    """Brokers, by whom, and whether they were excluded."""
+    said: str = ""
+    """What became of cordons."""
 
     def listing(self, cluster_id: str) -> TaskListing:
         self.readings += 1
         return self.listed
 
-    def cancel(self, task_id: str, by: str) -> None:
+    def cancel(self, task_id: str, by: str) -> str:
         if self.refuses is not None:
             raise self.refuses
         self.cancelled.append((task_id, by))
+        return self.said
 
     def proposed(
-        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+        self,
+        operation: Operation,
+        named: NamedBrokers,
+        snapshot: Snapshot,
+        by: str,
+        onto: int | None = None,
     ) -> ProposedTask:
         if self.refuses is not None:
             raise self.refuses
+        brokers = named.among(snapshot.header.brokers)
+        new = None if onto is None else BrokerId(onto)
         task = BrokerTask.requested(
-            f"{operation}-new", CLUSTER_ID, operation, (broker,), by=by, ms=AT_MS
+            f"{operation}-new", CLUSTER_ID, operation, brokers, by=by, ms=AT_MS, onto=new
         )
         note = "no plan empties it with fewer bytes"
         return ProposedTask(task=task, found=FoundPlan.of(plan(), note, left=4))
@@ -473,10 +484,20 @@ class FakeTasks:
         hash_ = proposed.found.plan.hash
         return ResumedTask(tasks=tasks, task=proposed.task, by=by, approved=hash_)
 
-    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+    def markable(
+        self, named: NamedBrokers, snapshot: Snapshot, *, excluded: bool
+    ) -> tuple[BrokerId, ...]:
         if self.refuses is not None:
             raise self.refuses
-        self.marked.append((broker, by, excluded))
+        return named.among(snapshot.header.brokers)
+
+    def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        self.marked.append((tuple(brokers), by, True))
+        return self.said
+
+    def include(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        self.marked.append((tuple(brokers), by, False))
+        return self.said
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         return self.plan

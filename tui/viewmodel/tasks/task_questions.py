@@ -1,7 +1,13 @@
 """What the questions about tasks say, and why a task cannot be resumed or cancelled."""
 
+from collections.abc import Sequence
+
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from control.tasks.task_listing import ListedTask
+from control.tasks.task_request import NamedBrokers
+from model.errors import ConfigError
+from model.ids import BrokerId
+from model.snapshot.snapshot import Broker
 
 LATER_PLANS = (
     "What is left after this plan gets another one, which is executed without a further question."
@@ -11,16 +17,50 @@ RESUMED = (
     "The state of its moves is read from the cluster. Moves that have not started are made now "
     f"if they still apply. {LATER_PLANS}"
 )
-EXCLUDED = (
-    "No plan moves replicas to this broker any more, and it keeps those that it has. The mark is "
-    "plimsoll's own; nothing changes on the cluster."
-)
-INCLUDED = (
-    "Plans may move replicas to this broker again, also after a removal that has ended. The mark "
-    "is plimsoll's own; nothing changes on the cluster."
-)
+REPLACE_ONE = "replace takes one broker at a time"
+_NAMED = 10
+"""Brokers that titles name; questions list all of them where there are more."""
 _LEADERLESS = (Operation.DEMOTE, Operation.MAINTENANCE)
 _TAKING_NONE = (Operation.REMOVE, Operation.REPLACE)
+
+
+def excluded_text(brokers: Sequence[BrokerId]) -> str:
+    """What happens when brokers are excluded."""
+    it, has = ("them", "they keep") if len(brokers) > 1 else ("it", "it keeps")
+    return (
+        f"No plan moves replicas to {it} any more, and {has} what is there. Kafka 4.3 or newer "
+        f"puts no new replicas there, either (cordoned.log.dirs).{_all(brokers)}"
+    )
+
+
+def included_text(brokers: Sequence[BrokerId]) -> str:
+    """What happens when brokers are included."""
+    it = "them" if len(brokers) > 1 else "it"
+    return (
+        f"Plans may move replicas to {it} again, also after a removal that has ended. A cordon "
+        f"that plimsoll has set ends; those of someone else stay.{_all(brokers)}"
+    )
+
+
+def all_brokers(brokers: Sequence[BrokerId]) -> str:
+    """Every broker of a request that its title does not name in full; empty where it does."""
+    return "" if len(brokers) <= _NAMED else f"brokers: {', '.join(map(str, brokers))}"
+
+
+def _all(brokers: Sequence[BrokerId]) -> str:
+    text = all_brokers(brokers)
+    return text and f"\n{text}"
+
+
+def new_broker(typed: str, old: BrokerId, members: Sequence[Broker]) -> BrokerId:
+    """The broker that takes the place of `old`; raises ConfigError where it cannot."""
+    named = NamedBrokers.of(typed)
+    if len(named.ids) != 1 or named.racks:
+        raise ConfigError(f"give the id of the broker that replaces {old}")
+    (new,) = named.among(members)
+    if new == old:
+        raise ConfigError(f"name another broker than {old}")
+    return new
 
 
 def not_open(task: BrokerTask, what: str) -> str:
