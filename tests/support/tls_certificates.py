@@ -1,6 +1,7 @@
 """Certificates for tests, as PEM files."""
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,14 +40,23 @@ class Authority:
         path.write_bytes(_pem(self.certificate))
         return path
 
-    def issue(self, path: Path, name: str, password: str | None = None) -> Path:
-        """A file with a key and its certificate, for 127.0.0.1 and what it is named."""
+    def issue(
+        self,
+        path: Path,
+        name: str,
+        password: str | None = None,
+        *,
+        hosts: Sequence[str] = (),
+        ends_in: timedelta = DAY,
+    ) -> Path:
+        """A file with a key and its certificate, for 127.0.0.1 and these hosts."""
         key = ec.generate_private_key(ec.SECP256R1())
         (issuer,) = self.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         here = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        alternatives = [here, *map(x509.DNSName, hosts)]
         signed = (
-            _builder(name, str(issuer.value), key)
-            .add_extension(x509.SubjectAlternativeName([here]), critical=False)
+            _builder(name, str(issuer.value), key, ends_in)
+            .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
             .sign(self.key, hashes.SHA256())
         )
         lock = BestAvailableEncryption(password.encode()) if password else None
@@ -55,7 +65,9 @@ class Authority:
         return path
 
 
-def _builder(name: str, issuer: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    name: str, issuer: str, key: ec.EllipticCurvePrivateKey, ends_in: timedelta = DAY
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -63,8 +75,8 @@ def _builder(name: str, issuer: str, key: ec.EllipticCurvePrivateKey) -> x509.Ce
         .issuer_name(_named(issuer))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+        .not_valid_before(now - 2 * DAY)
+        .not_valid_after(now + ends_in)
     )
 
 
