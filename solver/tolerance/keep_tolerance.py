@@ -28,6 +28,7 @@ from solver.problem.placement import (
 from solver.problem.problem import Problem
 from solver.search.search import Search
 from solver.tolerance.excess_annealing import ExcessAnnealing
+from solver.tolerance.forced_excess import NOTHING_FORCED, ForcedExcess, forced_excess
 
 log = logging.getLogger("plimsoll.solver")
 
@@ -138,15 +139,18 @@ class _Closest:
     """No allowed plan has less excess."""
     unreachable: bool = False
     """Proved that no allowed plan has none."""
+    forced: ForcedExcess = NOTHING_FORCED
+    """What rules force, whichever plan is chosen."""
 
     @property
     def unmet(self) -> str:
         """Why the plan leaves brokers outside; empty where it does not."""
         if self.excess <= 0.0:
             return ""
+        why = f": {self.forced.reason}" if self.forced.reason else ""
         if self.proved:
-            return PROVED_CLOSEST
-        return PROVED if self.unreachable else NOT_FOUND
+            return PROVED_CLOSEST + why
+        return PROVED + why if self.unreachable else NOT_FOUND
 
     def find(self) -> None:
         """Anneal; where excess is left, look for the least of it, and anneal from there.
@@ -159,6 +163,8 @@ class _Closest:
         if not (problem.may.fixed_reason == 0).any():
             self.proved = self.unreachable = True
             return
+        self.forced = forced_excess(problem)
+        self.unreachable = self.forced.excess > EDGE
         if is_small(problem):
             self._least_excess(most)
             self.proved = self.proved or self.excess <= 0.0
@@ -167,11 +173,17 @@ class _Closest:
         end = search.work + most
         if most > 0.0:
             self._anneal(annealing, search.work + ANNEALING_SHARE * most)
-        if self.excess > 0.0 and search.work < end and not search.stops():
+        if not self._is_closest() and search.work < end and not search.stops():
             self._least_excess(LEAST_EXCESS_SHARE * (end - search.work))
             if self.excess > 0.0 or search.work < end:
                 self._anneal(annealing, end)
-        self.proved = self.proved or self.excess <= 0.0
+        self.proved = self.proved or self._is_closest()
+
+    def _is_closest(self) -> bool:
+        """Whether no excess is left but what rules force."""
+        if self.forced.excess <= EDGE:
+            return self.excess <= 0.0
+        return self.excess <= self.forced.excess + 2 * FINEST
 
     def offer(self, placement: Placement) -> bool:
         """Keep a placement if it is allowed and better; return whether it was kept."""
@@ -213,6 +225,7 @@ class _Closest:
             self.offer(sub.best)
         # F is the cost of moves, at most that of all, and the price of the excess.
         least = (sub.bound - _cost_of_everything(problem)) / excess_price(problem)
+        least = max(least, self.forced.excess)
         self.unreachable = least > EDGE
         self.proved = self.excess <= least + 2 * FINEST
 

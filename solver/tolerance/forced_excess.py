@@ -1,0 +1,227 @@
+"""Excess over the tolerance that no allowed plan avoids, and what forces it.
+
+Three bounds that need no search, at any size: what the rack rule keeps in a rack, what partitions
+that may not move keep on a broker, and a partition that is too large for any broker.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from model.units import count_text, percent_text
+from solver.problem.co_location import RackMode
+from solver.problem.placement import EDGE
+from solver.problem.problem import Problem
+
+ROUNDING: Final = 1e-9
+"""Share of a sum of loads that rounding may have added."""
+
+MOST_IN_RACKS: Final = 20_000_000
+"""Rows x racks up to which the bound by racks is sought."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForcedExcess:
+    """A lower bound of the excess over the tolerance, and its cause."""
+
+    excess: float
+    """Sum of weight x deviation beyond the tolerance, as a share of the mean; 0 where nothing is
+    forced."""
+    reason: str
+    """A clause on the largest part; empty where nothing is forced."""
+
+
+NOTHING_FORCED: Final = ForcedExcess(excess=0.0, reason="")
+
+
+def forced_excess(problem: Problem) -> ForcedExcess:
+    """Find excess over the tolerance that every allowed plan has.
+
+    What racks and single brokers force adds up over them. The largest partition counts on its
+    own, as it may be on any broker.
+    """
+    if not problem.may.holding.any() or not (problem.weight > 0).any():
+        return NOTHING_FORCED
+    parts = list(_Kept(problem).parts())
+    total = sum(part.excess for part in parts)
+    for part in _large_partitions(problem):
+        if part.excess > total:
+            parts, total = [part], part.excess
+    if total <= EDGE:
+        return NOTHING_FORCED
+    return ForcedExcess(excess=total, reason=max(parts, key=lambda part: part.excess).reason)
+
+
+class _Kept:
+    """What rules keep in each rack, and on each broker."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._free = problem.may.fixed_reason == 0
+        fixed = problem.loads_of_rows(np.flatnonzero(~self._free))[:, problem.column]
+        self._fixed: Floats = fixed * (1 - ROUNDING)
+        """(B, K) load of rows that may not move."""
+        self._bounded = len(problem.leader) * len(problem.may.spreading.racks) <= MOST_IN_RACKS
+        if self._bounded:
+            self._kind, self._bounds = _replicas_in_racks(problem)
+
+    def parts(self) -> Iterator[ForcedExcess]:
+        """Yield excess that adds up: of a rack, or of its single brokers where that is more."""
+        problem = self._problem
+        for rack in range(len(problem.may.spreading.racks)):
+            brokers = np.flatnonzero(_inside(problem, rack))
+            for k in np.flatnonzero(problem.weight > 0).tolist() if len(brokers) else []:
+                single = [part for b in brokers.tolist() if (part := self._of_broker(b, k))]
+                whole = self._of_rack(rack, brokers, k) if self._bounded else NOTHING_FORCED
+                if whole.excess > sum(part.excess for part in single):
+                    yield whole
+                else:
+                    yield from single
+
+    def _of_broker(self, b: int, k: int) -> ForcedExcess | None:
+        """What rows that may not move force on one broker; None where that is nothing."""
+        problem, tolerance = self._problem, float(self._problem.tolerance[k])
+        deviation = float(self._fixed[b, k] * problem.slope[b, k]) - 1.0
+        if deviation <= tolerance + EDGE:
+            return None
+        return ForcedExcess(
+            excess=float(problem.weight[k]) * (deviation - tolerance),
+            reason=f"partitions that may not move keep broker {problem.brokers[b]} at least "
+            f"{percent_text(deviation)} above the average {_of(problem, k)}",
+        )
+
+    def _of_rack(self, rack: int, brokers: Ints, k: int) -> ForcedExcess:
+        problem, tolerance = self._problem, float(self._problem.tolerance[k])
+        slope = problem.slope[brokers, k]
+        if (slope <= 0.0).any():
+            return NOTHING_FORCED
+        mean = float((1.0 / slope).sum())
+        least, most = self._count(rack)
+        low, high = _load_between(problem, least, most, k)
+        low = low[self._free].sum() * (1 - ROUNDING) + self._fixed[brokers, k].sum()
+        high = high[self._free].sum() + self._fixed[brokers, k].sum() / (1 - ROUNDING)
+        over, under = float(low) / mean - 1.0, 1.0 - float(high) * (1 + ROUNDING) / mean
+        deviation = max(over, under)
+        if deviation <= tolerance + EDGE:
+            return NOTHING_FORCED
+        # All of it may be on the largest broker, where it deviates least.
+        beyond = (deviation - tolerance) * mean * float(slope.min())
+        bound = least > 0 if over >= under else most < problem.rf
+        rule = "the rack rule keeps" if bound[self._free].any() else "rules of partitions keep"
+        side = "above" if over >= under else "below"
+        name = problem.may.spreading.racks[rack]
+        where = "without a rack" if name is None else f"of rack {name}"
+        return ForcedExcess(
+            excess=float(problem.weight[k]) * beyond,
+            reason=f"{rule} the {count_text(len(brokers), 'broker')} {where} together at least "
+            f"{percent_text(deviation)} {side} the average {_of(problem, k)}",
+        )
+
+    def _count(self, rack: int) -> tuple[Ints, Ints]:
+        """(n,) least and most replicas of each row on the rack's holding brokers."""
+        problem, may = self._problem, self._problem.may
+        least, most = self._bounds[self._kind, rack].T
+        here = problem.replicas >= 0
+        present = (here & _inside(problem, rack)[problem.replicas]).sum(axis=1)
+        # A row that stays need not keep the rack rule.
+        stays = may.forced == 0
+        least = np.where(stays, np.minimum(least, present), least)
+        most = np.where(stays, np.maximum(most, present), most)
+        # Replicas on brokers that are not balanced are in the rack, but not counted.
+        uncounted = (here & ~may.holding[problem.replicas] & ~may.must_go).any(axis=1)
+        return np.where(uncounted, 0, least), most
+
+
+def _inside(problem: Problem, rack: int) -> Bools:
+    """(B,) balanced brokers of a rack."""
+    return np.asarray((problem.may.spreading.rack == rack) & problem.may.holding)
+
+
+def _of(problem: Problem, k: int) -> str:
+    tolerance = percent_text(float(problem.tolerance[k]))
+    return f"in {problem.keys[k]} (tolerance {tolerance})"
+
+
+def _load_between(problem: Problem, least: Ints, most: Ints, k: int) -> tuple[Floats, Floats]:
+    """(n,) least and most load of `least` to `most` replicas, (n,), of rows that have leaders."""
+    column, rf = problem.column[k], problem.rf
+    lead, follow = problem.lead[:, column], problem.follow[:, column]
+    led = lead + np.maximum(0, least - 1) * follow
+    low = np.where(least >= rf, led, np.minimum(led, least * follow))
+    led = np.where(most > 0, lead + np.maximum(0, most - 1) * follow, 0.0)
+    return low, np.maximum(led, np.minimum(most, rf - 1) * follow)
+
+
+def _large_partitions(problem: Problem) -> Iterator[ForcedExcess]:
+    """Yield what the largest partition of each dimension forces on the broker that leads it."""
+    may = problem.may
+    here = problem.replicas >= 0
+    led = (problem.leader >= 0) & ~(here & ~may.holding[problem.replicas]).any(axis=1)
+    able = (may.spreading.allow.any(axis=0) & may.alive & ~may.holding).any()
+    if able or not led.any():
+        return
+    rows = np.flatnonzero(led)
+    columns = problem.snapshot.partitions
+    for k in np.flatnonzero(problem.weight > 0).tolist():
+        load = problem.lead[rows, problem.column[k]]
+        row = int(rows[int(load.argmax())])
+        slope = float(problem.slope[may.holding, k].min())
+        deviation = float(load.max()) * slope - 1.0
+        tolerance = float(problem.tolerance[k])
+        if deviation <= tolerance + EDGE:
+            continue
+        topic = problem.snapshot.header.topics[int(columns.topic[row])].name
+        yield ForcedExcess(
+            excess=float(problem.weight[k]) * (deviation - tolerance),
+            reason=f"{topic}-{int(columns.partition[row])} alone puts its leader at least "
+            f"{percent_text(deviation)} above the average {_of(problem, k)}",
+        )
+
+
+def _replicas_in_racks(problem: Problem) -> tuple[Ints, Ints]:
+    """(n,) kind of each row, and (kinds, Q, 2) least and most replicas in each rack if it moves."""
+    may, spreading = problem.may, problem.may.spreading
+    racks = len(spreading.racks)
+    room = np.bincount(spreading.rack[may.alive | may.holding], minlength=racks)
+    in_rack = (spreading.rack[:, None] == np.arange(racks)).astype(np.int64)
+    usable = (spreading.allow & may.alive).astype(np.int64) @ in_rack
+    uncounted = (spreading.allow & may.alive & ~may.holding).any()
+    factors = int(problem.rf.max(initial=0)) + 1
+    kinds, kind = np.unique(spreading.group * factors + problem.rf, return_inverse=True)
+    bounds = np.zeros((len(kinds), racks, 2), np.int64)
+    for i, (g, rf) in enumerate((int(x) // factors, int(x) % factors) for x in kinds):
+        for q in range(racks):
+            few = range(min(rf, int(room[q])) + 1)
+            found = [m for m in few if _fits(problem, (g, rf), q, m, room, usable[g])]
+            bounds[i, q] = (found[0], found[-1]) if found else (0, rf)
+    if uncounted:
+        bounds[:, :, 0] = 0
+    return kind.reshape(-1), bounds
+
+
+def _fits(
+    problem: Problem, kind: tuple[int, int], q: int, m: int, room: Ints, usable: Ints
+) -> bool:
+    """Whether rack q may hold m replicas of a row that moves; True where that is not certain.
+
+    `kind` is the row's group and its number of replicas. `room`, (Q,), are the brokers of each
+    rack, and `usable`, (Q,), those that may take a replica.
+    """
+    spreading, (g, rf) = problem.may.spreading, kind
+    mode, others = spreading.mode[g], np.delete(room, q)
+    if mode == RackMode.EXACT:
+        return m == int(spreading.required[g, q])
+    if m + int(others.sum()) < rf:
+        return False
+    if mode == RackMode.SPREAD:
+        distinct = int(spreading.distinct[g])
+        return m <= rf - distinct + 1 if m else int((others > 0).sum()) >= distinct
+    if mode == RackMode.EVEN:
+        # No rack holds two replicas more than one with a free broker.
+        most = others if m >= usable[q] else np.minimum(others, m + 1)
+        least = np.minimum(np.delete(usable, q), max(0, m - 1))
+        return bool(m + most.sum() >= rf and m + least.sum() <= rf)
+    return True

@@ -1,0 +1,89 @@
+"""What racks, pinned partitions and large partitions force beyond the tolerance."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from model.goals.goals import Goals, RackRule, SolveLimits
+from model.snapshot.snapshot import Broker, BrokerState
+from solver.problem.problem import compile_problem
+from solver.solve import solve
+from solver.tolerance.forced_excess import forced_excess
+from solver.tolerance.keep_tolerance import PROVED, PROVED_CLOSEST
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals
+from tests.support.solver.zipf_clusters import synthetic
+
+REASON = (
+    "the rack rule keeps the 6 brokers of rack r2 together at least 11.1 % above the average "
+    "in net_in (tolerance 10.0 %)"
+)
+
+
+def in_racks(sizes: Sequence[int]) -> list[Broker]:
+    racks = [f"r{q}" for q, size in enumerate(sizes) for _ in range(size)]
+    return [broker(n, rack) for n, rack in enumerate(racks)]
+
+
+@pytest.mark.search
+def test_a_third_of_the_replicas_on_six_of_twenty_brokers() -> None:
+    """7, 7 and 6 brokers, three replicas: no plan brings the six inside 10 %."""
+    snapshot, limits = synthetic(20, 300, rf=3, seed=2), SolveLimits(work=5.0)
+    forced = forced_excess(compile_problem(snapshot, Goals()))
+    assert forced.excess == pytest.approx(6 * (20 / 18 - 1.1), rel=1e-6)
+    assert forced.reason == REASON
+    plan = solve(snapshot, Goals(), limits).best
+    assert plan is not None
+    assert plan.tolerance_unmet in {f"{PROVED}: {REASON}", f"{PROVED_CLOSEST}: {REASON}"}
+    assert plan.outside
+
+
+def test_racks_that_can_be_left_force_nothing() -> None:
+    snapshot = synthetic(20, 300, rf=3, seed=2)
+    none = Goals(rack_rule=RackRule.OFF)
+    assert forced_excess(compile_problem(snapshot, none)).excess == 0.0
+
+
+def test_a_large_rack_stays_below_the_average() -> None:
+    """One replica of two for two of six brokers: the four others get as little each."""
+    rows = [Row(replicas=(0, 4), load=(1.0, 1.0)), Row(replicas=(1, 5), load=(1.0, 1.0))] * 4
+    forced = forced_excess(compile_problem(cluster(in_racks((4, 2)), rows), goals()))
+    # 8 of 16 units on two brokers, 8 on four: 50 % above and 25 % below in net_in.
+    assert forced.excess >= 2 * 0.4 + 4 * 0.15 - 1e-6
+    assert (
+        "rack rule keeps the 2 brokers of rack r1 together at least 50.0 % above" in forced.reason
+    )
+
+
+def test_rows_that_stay_against_the_rack_rule_count_as_they_are() -> None:
+    """All replicas are in one rack, and may stay there."""
+    rows = [Row(replicas=(0, 1), load=(1.0, 1.0)), Row(replicas=(2, 3), load=(1.0, 1.0))] * 4
+    snapshot = cluster([broker(n, "a" if n < 4 else "b") for n in range(6)], rows)
+    forced = forced_excess(compile_problem(snapshot, goals(repair_racks=False)))
+    assert forced.excess == 0.0
+
+
+def test_partitions_that_may_not_move_keep_their_broker_outside() -> None:
+    rows = [Row(replicas=(n,), load=(x, x)) for n, x in ((0, 4.0), (1, 1.0), (2, 1.0))]
+    snapshot = cluster([broker(n) for n in range(3)], rows)
+    forced = forced_excess(compile_problem(snapshot, goals(excluded_topics=["orders"])))
+    assert forced.excess == pytest.approx(2 * 0.9, rel=1e-6)
+    assert forced.reason.startswith(
+        "partitions that may not move keep broker 0 at least 100.0 % above the average"
+    )
+
+
+def test_nothing_is_forced_where_a_draining_broker_keeps_replicas() -> None:
+    states = (BrokerState.DRAINING, BrokerState.ALIVE, BrokerState.ALIVE)
+    brokers = [broker(n, "a", state=state) for n, state in enumerate(states)]
+    rows = [Row(replicas=(n,), load=(1.0, 1.0)) for n in (0, 1, 2)] * 4
+    assert forced_excess(compile_problem(cluster(brokers, rows), goals())).excess == 0.0
+
+
+def test_no_broker_no_partition_and_no_weight_force_nothing() -> None:
+    light = goals(balance=[{"resource": "net_in", "floor": 0.0, "weight": 0.0}])
+    for snapshot, wanted in (
+        (cluster([], []), goals()),
+        (cluster([broker(1)], []), goals()),
+        (cluster([broker(1)], [Row(replicas=(1,))]), light),
+    ):
+        assert forced_excess(compile_problem(snapshot, wanted)).excess == 0.0
