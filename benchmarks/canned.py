@@ -19,6 +19,8 @@ from control.settings.auto_limits import EAGER
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.operator_tasks import ProposedTask, ResumedTask
 from control.tasks.task_listing import ListedTask, TaskListing
+from control.tasks.task_parts import FoundPlan
+from control.tasks.task_request import NamedBrokers
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -281,28 +283,49 @@ class CannedPast:
 class CannedTasks:
     """Many tasks without a process that works on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        """plan: of whatever is requested."""
+        self._plan = plan
         self._listed = TaskListing(tasks=tuple(map(_listed_task, range(TASKS))))
 
     def listing(self, cluster_id: str) -> TaskListing:
         """All of them."""
         return self._listed
 
-    def cancel(self, task_id: str, by: str) -> None:
+    def cancel(self, task_id: str, by: str) -> str:
         """Nothing is cancelled."""
+        return ""
 
     def proposed(
-        self, operation: Operation, broker: BrokerId, snapshot: Snapshot, by: str
+        self,
+        operation: Operation,
+        named: NamedBrokers,
+        snapshot: Snapshot,
+        by: str,
+        onto: int | None = None,
     ) -> ProposedTask:
-        """Nothing is planned."""
-        raise GuardrailRefused("these tasks are only shown")
+        """The same plan for each request."""
+        brokers = named.among(snapshot.header.brokers)
+        task = BrokerTask.requested(f"{operation}-new", NAME, operation, brokers, by=by, ms=AT_MS)
+        return ProposedTask(task=task, found=FoundPlan.of(self._plan, "", left=0))
 
     def request(self, proposed: ProposedTask, by: str) -> ResumedTask:
         """Nothing is stored."""
         raise GuardrailRefused("these tasks are only shown")
 
-    def mark(self, cluster_id: str, broker: BrokerId, by: str, *, excluded: bool) -> None:
+    def markable(
+        self, named: NamedBrokers, snapshot: Snapshot, *, excluded: bool
+    ) -> tuple[BrokerId, ...]:
+        """All that are named."""
+        return named.among(snapshot.header.brokers)
+
+    def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
         """Nothing is marked."""
+        return ""
+
+    def include(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
+        """Nothing is marked."""
+        return ""
 
     def waiting_plan(self, task_id: str) -> Plan | None:
         """No plan waits for approval."""
@@ -333,7 +356,7 @@ class CannedLoop:
         self.steering = Steering()
         self.proposals = CannedProposals()
         self.previous_runs = CannedPast(view.plan)
-        self.tasks = CannedTasks()
+        self.tasks = CannedTasks(view.plan)
         self.settings = LoopSettings(
             bootstrap=view.bootstrap,
             name=NAME,

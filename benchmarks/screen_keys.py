@@ -34,9 +34,12 @@ SLOW_MS: Final = 50.0
 """A key that takes as long is pressed again."""
 AGAIN: Final = 2
 MODES: Final = "1234567"
-NEVER: Final = frozenset({"app.break", "app.quit", "log.newest", "overview.resource"})
+NEVER: Final = frozenset(
+    {"app.break", "app.quit", "log.newest", "overview.resource", "brokers.cancel"}
+)
 """Bindings whose answer is the end of the screen, one whose key the log's pane has
-itself, which counts where a user gives it another, and one for narrow terminals."""
+itself, which counts where a user gives it another, one for narrow terminals, and one
+that closes a dialog as in a scene that is here."""
 LEAVING: Final = frozenset({"quit", "app.quit"})
 """Their actions, while no run goes on."""
 
@@ -57,6 +60,7 @@ SCENES: Final = (
     Scene(name="overview, map", keys=("1", "m")),
     Scene(name="overview, replicas", keys=("1", "enter")),
     Scene(name="overview, request", keys=("1", "o")),
+    Scene(name="overview, request, plan", keys=("1", "o", "enter"), typed=("b",)),
     Scene(name="overview, filter", keys=("1", "slash"), typed=("1", "2")),
     Scene(name="overview, log", keys=("1", "tab")),
     Scene(name="overview, problems", keys=("1", "exclamation_mark")),
