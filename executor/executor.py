@@ -110,11 +110,14 @@ class Executor(Closing):
         observe: Callable[[RunProgress], None],
         steering: Steering,
         moves_in_flight: int | None = None,
+        check: Callable[[], None] | None = None,
     ) -> RunReport:
         """Execute exactly this plan; `steering` may end it early.
 
         `observe` receives the run after each change. `moves_in_flight` overrides that
-        of the limits. Settings that earlier runs have left in force are restored first.
+        of the limits. `check` is called once no other process can begin a run and the journals of
+        other machines are here, and may raise. Settings that earlier runs have left in force are
+        restored first.
 
         Raises PlanOutdated or GuardrailRefused where the plan does not fit the cluster
         (nothing else was changed then), and ClusterUnreachable, RightsMissing,
@@ -126,6 +129,8 @@ class Executor(Closing):
         limits = _with(self._limits, moves_in_flight)
         options = _RunOptions(journal_dir, limits, observe, steering)
         with self._journals.sole_writer(journal_dir, plan.cluster_id, steering.stopping):
+            if check is not None:
+                check()
             self._restore_first(plan, journal_dir, undoes=undoes)
             if undoes:
                 self._lift_cordons(plan, journal_dir)

@@ -141,8 +141,13 @@ class RunExecutor(Protocol):
         moves_in_flight: int,
         observe: Callable[[RunProgress], None],
         steering: Steering,
+        check: Callable[[], None] | None = None,
     ) -> RunReport:
-        """Execute exactly this plan; `steering` may end it early."""
+        """Execute exactly this plan; `steering` may end it early.
+
+        check: called once the journals of all machines are here, before anything is changed;
+        may raise.
+        """
         ...
 
     def resume(

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
@@ -71,7 +72,7 @@ from model.errors import (
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import with_topic_placements
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.log_events import LogEvent, named
 from model.plan.outages import dead_brokers, unavailable_text
 from model.plan.plan import Plan
@@ -311,6 +312,10 @@ class Loop(Closing):
         PlanOutdated
             The cluster has changed since the plan was made.
         """
+        self._start(plan_hash, by, None)
+
+    def _start(self, plan_hash: str, by: str, check: Callable[[], None] | None) -> None:
+        """As `approve`; check: called once no other machine can begin a run, and may raise."""
         with self._changed:
             plan, proposed = self.proposals.shown
             self._runner.check_allowed()
@@ -328,7 +333,7 @@ class Loop(Closing):
                 raise PlanOutdated(f"the cluster changed since this plan: {changes}")
             self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
             message = f"executing plan {plan.hash[:12]}"
-            self._begin_run(message, lambda: self._runner.start(plan, by))
+            self._begin_run(message, lambda: self._runner.start(plan, by, check))
 
     def order(self, plan: Plan, by: str) -> None:
         """Start executing a plan that was approved elsewhere; return at once.
@@ -844,14 +849,41 @@ class Loop(Closing):
         state = self._state
         began_s = self._parts.steady()
         state.auto_run = AutoRun(serves=serves, began_s=began_s) if serves else None
+        check = partial(self._check_journals, plan) if serves else None
         try:
-            self.approve(plan.hash, by=by)
+            self._start(plan.hash, by, check)
         except (GuardrailRefused, PlanOutdated) as exc:
             self._failed(exc)
             return
         if state.evaluation is not None:
             sides = sides_of(state.evaluation, self.settings.goals)
             state.oscillation = state.oscillation.began(sides)
+
+    def _check_journals(self, plan: Plan) -> None:
+        """Refuse a plan of `--auto` that runs of other machines, known only now, leave no room for.
+
+        Raises GuardrailRefused where a limit per day is reached, PlanOutdated where a partition of
+        the plan was moved since.
+        """
+        limits, now_ms, day = self._policy.limits, self._now_ms(), self._day(plan.cluster_id)
+        wait_s = max(
+            runs_wait_s(limits, day, now_ms),
+            bytes_wait_s(limits, day, now_ms, plan.bytes_to_copy or 0),
+        )
+        if wait_s > 0:
+            raise GuardrailRefused(
+                "runs of other machines have reached a limit per day; the next run may start in "
+                f"{seconds_text(math.ceil(wait_s))}"
+            )
+        known = self._state.snapshot
+        if known is None:
+            return
+        now = with_moves(known, self.settings.goals, self._records.moves_since)
+        new = {*now.header.recent_moves} - {*known.header.recent_moves}
+        moved = {PartitionId(move.topic, move.partition) for move in new}
+        for move in plan.moves:
+            if move.id in moved:
+                raise PlanOutdated(f"another machine has moved {move.id} since this plan was made")
 
     def _interrupt(self) -> None:
         """End the run of `--auto` after its in-flight moves if a more urgent trigger fires."""

@@ -91,9 +91,9 @@ class Runner:
         if self._connect is _read_only:
             _read_only()
 
-    def start(self, plan: Plan, by: str) -> None:
-        """Start executing a plan that `by` approved; return at once."""
-        self._start_run(by, lambda executor: self._execute(executor, plan))
+    def start(self, plan: Plan, by: str, check: Callable[[], None] | None = None) -> None:
+        """Start executing a plan that `by` approved; return at once. check: as of `execute`."""
+        self._start_run(by, lambda executor: self._execute(executor, plan, check))
 
     def resume(self, by: str) -> None:
         """Start resuming the most recent run; return at once."""
@@ -168,13 +168,16 @@ class Runner:
         self._thread = self._background(target, name)
         self._thread.start()
 
-    def _execute(self, executor: PlanExecutor, plan: Plan) -> RunReport:
+    def _execute(
+        self, executor: PlanExecutor, plan: Plan, check: Callable[[], None] | None = None
+    ) -> RunReport:
         return executor.execute(
             plan,
             journal_dir=self._journal_dir,
             moves_in_flight=self.moves_in_flight,
             observe=self._events.progressed,
             steering=self.steering,
+            check=check,
         )
 
     def _resume(self, executor: PlanExecutor) -> RunReport:

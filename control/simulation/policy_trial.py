@@ -183,6 +183,7 @@ class _Executor(TimeLapseExecutor):
         moves_in_flight: int,
         observe: "Callable[[RunProgress], None]",
         steering: "Steering",
+        check: Callable[[], None] | None = None,
     ) -> RunReport:
         report = super().execute(
             plan,
@@ -190,6 +191,7 @@ class _Executor(TimeLapseExecutor):
             moves_in_flight=moves_in_flight,
             observe=observe,
             steering=steering,
+            check=check,
         )
         self.ended(report)
         return report

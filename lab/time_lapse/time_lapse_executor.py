@@ -95,9 +95,12 @@ class TimeLapseExecutor:
         moves_in_flight: int,
         observe: Callable[[RunProgress], None],
         steering: Steering,
+        check: Callable[[], None] | None = None,
     ) -> RunReport:
         """Execute a plan while time passes; PlanOutdated where a partition has moved."""
         del journal_dir, steering
+        if check is not None:
+            check()
         cluster = self._cluster
         if why := cluster.refused(plan.moves):
             raise PlanOutdated(f"the cluster changed since this plan: {why}")

@@ -442,6 +442,41 @@ def test_runs_of_the_day_are_counted_in_the_journals(build: Build, tmp_path: Pat
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
 
 
+def test_runs_of_other_machines_count_once_their_journals_are_here(
+    build: Build, tmp_path: Path
+) -> None:
+    """They are fetched from the archive when a run is about to begin."""
+    bench = build(UNEVEN, mode=Mode.AUTO, limits=EAGER.model_copy(update={"runs_per_day": 1}))
+
+    def fetch(plan: Plan) -> None:
+        an_hour_ago = Timing(now_s=lambda: START_MS / 1000 - 3600)
+        with contextlib.closing(RunJournal(tmp_path, plan, "run-1", an_hour_ago)) as journal:
+            journal.write(JournalEvent.STARTED, planned=len(plan.moves))
+
+    bench.executor.on_execute = fetch
+    with bench.loop as loop:
+        words = "runs of other machines have reached a limit per day; the next run may start in 23"
+        assert loop.wait(lambda view: words in view.message, LONG_S)
+    assert loop.reports == ()
+
+
+def test_a_partition_that_another_machine_has_moved_is_not_moved_by_an_older_plan(
+    build: Build, tmp_path: Path
+) -> None:
+    bench = build(UNEVEN, mode=Mode.AUTO)
+
+    def fetch(plan: Plan) -> None:
+        just_now = Timing(now_s=lambda: START_MS / 1000)
+        with contextlib.closing(RunJournal(tmp_path, plan, "run-1", just_now)) as journal:
+            journal.write(JournalEvent.ISSUING, plan.moves[:1])
+
+    bench.executor.on_execute = fetch
+    with bench.loop as loop:
+        words = "another machine has moved"
+        assert loop.wait(lambda view: words in view.message, LONG_S)
+    assert loop.reports == ()
+
+
 def test_auto_waits_until_a_maintenance_window_opens(build: Build) -> None:
     start = datetime.fromtimestamp(Clock().now_s + 7200.0, UTC)
     window = MaintenanceWindow(start=f"{start:%M %H} * * *", duration=3600.0)

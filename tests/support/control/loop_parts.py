@@ -208,11 +208,14 @@ class RecordingExecutor:
         *,
         observe: Callable[[RunProgress], None],
         moves_in_flight: int,
+        check: Callable[[], None] | None = None,
         **_order: Any,
     ) -> RunReport:
         self.plans.append(plan)
         self.in_flight.append(moves_in_flight)
         self.on_execute(plan)
+        if check is not None:
+            check()
         return RunReport(
             run_id=f"run-{len(self.plans)}",
             plan_hash=plan.hash,
