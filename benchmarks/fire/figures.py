@@ -36,6 +36,7 @@ class Figures:
         self.counts["tasks requested"] += outcome.tasks
         self.counts["tasks continued by another process"] += outcome.continued
         self.counts["tasks taken over by another host"] += outcome.task_takeovers
+        self.counts["runs of --auto"] += outcome.loop_runs
         self.counts["checks"] += outcome.checks
         self.met += outcome.met
         self.days += outcome.seconds / 86400

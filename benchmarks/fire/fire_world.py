@@ -1,5 +1,6 @@
 """The world of one seed: a cluster, hosts that act on it, and everything that fails."""
 
+import os
 import random
 import shutil
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from benchmarks.fire.actors import Actor, Actors, Dead
+from benchmarks.fire.auto_invariants import AutoInvariants
 from benchmarks.fire.invariants import Invariants, Violation
 from benchmarks.fire.scenarios import (
     BROKERS,
@@ -28,6 +30,7 @@ from benchmarks.fire.task_invariants import TaskInvariants
 from benchmarks.fire.world_admin import CALL_S, Change, Passage, WorldAdmin
 from benchmarks.fire.world_bucket import MemoryBucket, WorldS3
 from benchmarks.fire.world_files import Disk, simulated
+from benchmarks.fire.world_loop import LoopProcess
 from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
 from control.tasks.broker_task import BrokerTask, TaskPhase
@@ -85,6 +88,8 @@ class Outcome:
     """Processes that worked on a task of an earlier one."""
     task_takeovers: int
     """Tasks that another host has continued, once their leases had ended."""
+    loop_runs: int
+    """Runs that a loop of `--auto` has begun."""
     checks: int
     ended: str
     """How the newest run ended."""
@@ -129,7 +134,12 @@ class Host:
             steady_s=lambda: (cluster.now_s - _BEGIN_S) * rate,
         )
         self.disk = Disk(
-            self.folder, self.rng, self.step, met=self._met_on_disk, replaced=self._replaced
+            self.folder,
+            self.rng,
+            self.step,
+            now_s=self.timing.now_s,
+            met=self._met_on_disk,
+            replaced=self._replaced,
         )
 
     @property
@@ -192,7 +202,14 @@ class Host:
         """Check a changing call as it is sent."""
         world = self.world
         world.note(self.name, change.call, tuple(change.about.items()), change.extra)
-        synced = {n: c for n, c in self.disk.durable.items() if n.endswith(".jsonl")}
+        folder = str(self.folder)
+        synced = {
+            n: c
+            for n, c in self.disk.durable.items()
+            if n.endswith(".jsonl") and os.path.dirname(n) == folder
+        }
+        if world.auto is not None and change.call == "reassign" and synced:
+            world.auto.changes(self.name, Path(max(synced)).stem)
         places = [synced, world.bucket.journals] if world.has_bucket else [synced]
         world.invariants.sent(self.name, change, places)
         if world.has_bucket:
@@ -267,8 +284,36 @@ class Host:
             patient=patient,
         )
 
-    def executor(self) -> Executor:
-        """The executor of a new process, which knows only its disk and the bucket."""
+    def loop(self, way: str) -> LoopProcess | None:
+        """A new process with a loop of `--auto`; None in a world without any."""
+        world = self.world
+        if world.auto is None:
+            return None
+        world.auto.process_began(self.name)
+        return LoopProcess(
+            scenario=world.scenario,
+            name=self.name,
+            folder=self.folder,
+            timing=self.timing,
+            cluster=world.cluster,
+            executor=self.executor,
+            is_cut=lambda: bool(self.cut[FaultKind.CLUSTER_AWAY] or self.cut[FaultKind.ONE_WAY]),
+            is_healed=lambda: world.is_healed,
+            invariants=world.auto,
+            steers=self._steers,
+            note=world.note,
+            reported=self._has_reported,
+            resumes=way == "resume",
+        )
+
+    def _steers(self, steering: Steering) -> None:
+        self.steering = steering
+
+    def executor(self, timing: Timing | None = None) -> Executor:
+        """The executor of a new process, which knows only its disk and the bucket.
+
+        timing: of its runs, if they do more than to wait while they pause.
+        """
         world = self.world
         archive = None
         if (bucket := self.bucket()) is not None:
@@ -282,7 +327,10 @@ class Host:
             health_s=2.0,
         )
         return Executor(
-            WorldAdmin(world.cluster, self), limits=limits, timing=self.timing, archive=archive
+            WorldAdmin(world.cluster, self),
+            limits=limits,
+            timing=timing or self.timing,
+            archive=archive,
         )
 
     def live(self, actor: Actor) -> None:
@@ -338,6 +386,8 @@ class Host:
         """Do about the run what its state asks for; whether nothing is left to do."""
         if (tasks := self.tasks()) is not None:
             return tasks.act(way)
+        if (loop := self.loop(way)) is not None:
+            return loop.act()
         executor = self.executor()
         runs = executor.runs(self.folder, CLUSTER_ID)
         if not runs:
@@ -398,9 +448,12 @@ class Host:
 
     def _reported(self, run: Callable[..., RunReport], *plan: Any) -> RunReport:
         report = run(*plan, journal_dir=self.folder, observe=lambda _: None, steering=self.steering)
+        self._has_reported(report)
+        return report
+
+    def _has_reported(self, report: RunReport) -> None:
         self.world.reported(report)
         self.world.readable(self)
-        return report
 
 
 class World:
@@ -414,6 +467,13 @@ class World:
         self.bucket = MemoryBucket()
         self.invariants = Invariants(scenario, self.cluster)
         self.tasks = None if scenario.task is None else self._tasks(scenario.task.broker)
+        self.auto = (
+            None
+            if scenario.auto is None
+            else AutoInvariants(
+                invariants=self.invariants, cluster=self.cluster, policy=scenario.auto
+            )
+        )
         self.met: Counter[FaultKind] = Counter()
         self.crashes = self.resumes = self.rollbacks = 0
         self.ended = ""
@@ -469,6 +529,7 @@ class World:
             tasks=len(self.tasks.acknowledged) if self.tasks is not None else 0,
             continued=self.tasks.continued if self.tasks is not None else 0,
             task_takeovers=self.bucket.task_takeovers,
+            loop_runs=self.auto.runs if self.auto is not None else 0,
             checks=self.invariants.checks,
             ended=self.ended,
             seconds=self.cluster.now_s - _BEGIN_S,
@@ -546,7 +607,7 @@ class World:
         for host in self.hosts:
             self.readable(host)
         states = {pid: (str(at.state), undoes) for pid, at in newest.moves.items()}
-        invariants.ends(states, newest.run_id)
+        invariants.ends(states, newest.run_id, newest.plan.hash)
         moving = [str(p.id) for p in self.cluster.partitions.values() if p.is_moving]
         if not invariants.stolen and not invariants.late:
             invariants.check(not moving, "nothing moves at rest", ", ".join(moving))
@@ -627,16 +688,26 @@ class World:
             ends_s = min(HEALED_S, begins_s + length_s)
             if begins_s < HEALED_S:
                 self.cluster.after(begins_s, partial(self._kill_broker, broker, fault))
-                self.cluster.after(ends_s, partial(self.cluster.revive, broker))
+                self.cluster.after(ends_s, partial(self._revive, broker))
 
     def _kill_broker(self, broker: BrokerId, fault: PlannedFault) -> None:
         if self.cluster.brokers[broker].alive:
             self._met(fault)
             self.cluster.kill(broker)
+            if self.auto is not None:
+                self.auto.dead_since_s[broker] = self.cluster.now_s
+
+    def _revive(self, broker: BrokerId) -> None:
+        self.cluster.revive(broker)
+        if self.auto is not None:
+            self.auto.dead_since_s.pop(broker, None)
 
     def _step_clock(self, host: Host, fault: PlannedFault) -> None:
         self._met(fault)
-        host.clock_s += (-3600.0, -30.0, 30.0, 86400.0)[fault.which % 4]
+        by_s = (-3600.0, -30.0, 30.0, 86400.0)[fault.which % 4]
+        host.clock_s += by_s
+        if self.auto is not None:
+            self.auto.is_clock_off |= by_s > 3600.0
 
     def _steal(self, fault: PlannedFault) -> None:
         """Someone else moves a partition of the plan, within its racks."""

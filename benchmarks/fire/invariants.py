@@ -90,19 +90,23 @@ class Invariants:
         default_factory=lambda: defaultdict(set)
     )
     """Brokers before and after the approved moves of each partition."""
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """Approved plans by hash."""
     _sent: Counter[tuple[str, PartitionId]] = field(default_factory=Counter)
     _known: dict[str, Announced] = field(default_factory=dict)
     _moves: dict[PartitionId, Move] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._moves = {move.id: move for move in self.scenario.plan.moves}
-        if self.scenario.task is None:
+        if self.scenario.task is None and self.scenario.auto is None:
             self.approve(self.scenario.plan)
 
     def approve(self, plan: Plan) -> None:
         """Note that the moves of a plan, and their rollback, are approved."""
+        self.plans[plan.hash] = plan
         for move in plan.moves:
             self.ends_of[move.id] |= {*move.replicas_before, *move.replicas_after}
+            self._moves[move.id] = move
 
     def broken(self, invariant: str, detail: str) -> None:
         """Note a violation; the first one counts."""
@@ -229,10 +233,14 @@ class Invariants:
             lists = {k: v for k, v in of.items() if k in (LEADERS, FOLLOWERS)}
             self.check(not lists, "no setting left behind", f"{when}: {topic}: {lists}")
 
-    def ends(self, placed: Mapping[PartitionId, tuple[str, bool]], run: Any) -> None:
+    def ends(
+        self, placed: Mapping[PartitionId, tuple[str, bool]], run: Any, plan_hash: str
+    ) -> None:
         """Check a run's own account: the state of each move, and whether it undoes another."""
+        known = self.plans.get(plan_hash)
+        moves = self._moves if known is None else {move.id: move for move in known.moves}
         for pid, (state, undoes) in placed.items():
-            move = self._moves[pid]
+            move = moves[pid]
             here = tuple(self.cluster.partitions[pid].target)
             planned = move.replicas_before if undoes else move.replicas_after
             if state == "done" and pid not in self.stolen and not self.late:

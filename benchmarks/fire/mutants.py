@@ -10,6 +10,10 @@ from unittest.mock import patch
 from benchmarks.fire.fire_world import outcome_of
 from benchmarks.fire.invariants import Violation
 from benchmarks.fire.scenarios import scenario_of
+from control.loop import loop as loop_module
+from control.loop import policy
+from control.loop.loop import Loop
+from control.settings.trigger_table import Response, TriggerTable
 from control.tasks import operations, task_runner
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.operations import Left
@@ -286,6 +290,11 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "a task is done without a check of the cluster": _empties_nothing(),
     "the mark ends with the task": _around(TaskRunner, "_finish", _finished_unmarked),
     "phases replace one another": _around(BrokerTask, "entered", _rewritten),
+    "limits of --auto are not checked": _set(policy, "refusals", lambda *_, **__: ()),
+    "runs of the day are not counted": _set(loop_module, "runs_wait_s", lambda *_: 0.0),
+    "runs of other machines are not counted": _set(Loop, "_check_journals", lambda *_: None),
+    "triggers that ask or are off act": _set(TriggerTable, "response", lambda *_: Response.ACT),
+    "the pause between runs is not kept": _set(policy, "not_yet", lambda *_: None),
 }
 """By what the bug is."""
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from control.settings.auto_limits import AutoLimits
+from control.settings.trigger_table import Response, TriggerTable
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Move, Plan, PlanStatus
@@ -21,6 +23,8 @@ _TOPICS: Final = ("orders", "clicks")
 _MOST_FAULTS: Final = 7
 _OF_TASKS: Final = 0.4
 """Share of the worlds in which a task makes the plans."""
+_OF_LOOPS: Final = 0.35
+"""Share of the other worlds in which the loop of `--auto` makes them."""
 
 
 class FaultKind(StrEnum):
@@ -102,6 +106,19 @@ class TaskRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPolicy:
+    """The policy of `--auto`, and the person who answers what it asks."""
+
+    limits: AutoLimits
+    triggers: TriggerTable
+    dead_broker_after_s: float
+    keeps_budgets: bool
+    """Whether plans keep the limits by themselves."""
+    answers_s: float | None
+    """Seconds until a person approves a plan that waits; None where nobody does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """The world of a seed, before anything happens in it."""
 
@@ -110,6 +127,8 @@ class Scenario:
     """Of a task: what it comes to, with the partitions that it leaves alone."""
     task: TaskRequest | None
     """None where the plan is executed without a task."""
+    auto: LoopPolicy | None
+    """None where no loop makes the plans; else the plan above only says what there is."""
     hosts: int
     """1 without an archive, 2 that share one."""
     throttle: int | None
@@ -141,12 +160,16 @@ def scenario_of(seed: int) -> Scenario:
     task = _task(random.Random(f"task {seed}"), moves)
     if task is not None:
         moves = [_emptying(move, task.broker) for move in moves]
+    is_loop = task is None and random.Random(f"loops {seed}").random() < _OF_LOOPS
+    if is_loop:
+        moves = _crowded(moves)
     log_bytes = rng.choice((30.0, 200.0, 900.0)) * MB
     sized = [m.model_copy(update={"bytes_to_copy": int(log_bytes) * len(m.added)}) for m in moves]
     return Scenario(
         seed=seed,
         plan=plan_of(sized),
         task=task,
+        auto=_policy(random.Random(f"loop {seed}"), log_bytes) if is_loop else None,
         hosts=hosts,
         throttle=rng.choice((None, 40 * MB, 80 * MB)),
         producers=rng.choice((0.0, 0.5, 2.0)) * MB,
@@ -183,6 +206,33 @@ def _task(rng: random.Random, moves: list[Move]) -> TaskRequest | None:
     )
 
 
+def _policy(rng: random.Random, log_bytes: float) -> LoopPolicy:
+    most = int(log_bytes) * rng.randint(1, 4)
+    acts = (Response.ACT, Response.ACT, Response.ACT, Response.ASK, Response.OFF)
+    return LoopPolicy(
+        limits=AutoLimits(
+            replica_moves=rng.randint(1, 3),
+            leader_changes=rng.randint(0, 3),
+            bytes=most,
+            partitions_per_topic=rng.randint(1, 4),
+            moves_in_flight=rng.randint(1, 2),
+            min_gain=rng.choice((0.0, 0.0, 0.1)),
+            pause=rng.choice((5, 20, 60)),
+            confirm=rng.choice((0, 4, 15)),
+            runs_per_day=rng.choice((None, 1, 2)),
+            bytes_per_day=rng.choice((None, None, 2 * most)),
+        ),
+        triggers=TriggerTable(
+            dead_broker=rng.choice(acts),
+            empty_broker=rng.choice(acts),
+            uneven_load=rng.choice(acts),
+        ),
+        dead_broker_after_s=rng.choice((10.0, 40.0, 3600.0)),
+        keeps_budgets=rng.random() < 0.7,
+        answers_s=rng.choice((None, 0.0, 10.0)),
+    )
+
+
 def twin(broker: BrokerId) -> BrokerId:
     """The other broker of the same rack."""
     return BrokerId((broker + 2) % BROKERS + 1)
@@ -193,6 +243,22 @@ def _emptying(move: Move, broker: BrokerId) -> Move:
     after = tuple(twin(b) if b == broker else b for b in move.replicas_before)
     update = {"replicas_after": after, "leader_after": after[0]}
     return move.model_copy(update=update)
+
+
+def _crowded(moves: list[Move]) -> list[Move]:
+    """The moves as of a cluster of which one broker of each rack holds everything."""
+    found = []
+    for move in moves:
+        before = tuple(min(b, twin(b)) for b in move.replicas_before)
+        after = tuple(twin(b) for b in before)
+        update = {
+            "replicas_before": before,
+            "replicas_after": after,
+            "leader_before": before[0],
+            "leader_after": after[0],
+        }
+        found.append(move.model_copy(update=update))
+    return found
 
 
 def _moves(rng: random.Random) -> list[Move]:

@@ -42,6 +42,8 @@ class Disk:
     rng: random.Random
     step: Callable[[], None]
     """Called before and after each write and sync; may kill the process."""
+    now_s: Callable[[], float] | None = None
+    """The host's wall clock, by which files have their times; None: the machine's."""
     full: bool = False
     failing_writes: set[int] = field(default_factory=set)
     failing_syncs: set[int] = field(default_factory=set)
@@ -72,7 +74,10 @@ class Disk:
         half = len(data) // 2
         file.write_part(data, half)
         self.step()
-        return half + file.write_part(data[half:], len(data) - half)
+        written = half + file.write_part(data[half:], len(data) - half)
+        if self.now_s is not None:
+            os.utime(file.fileno(), (self.now_s(), self.now_s()))
+        return written
 
     def sync(self, path: str) -> None:
         """Make a file or the entries of a folder durable."""
@@ -174,7 +179,7 @@ def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
     disk_of: the disk that a path lies on, None outside of all worlds.
     """
     opens, syncs, replaces, renames = Path.open, os.fsync, os.replace, os.rename
-    mkdirs = os.mkdir
+    mkdirs, links = os.mkdir, os.link
 
     def open_path(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
         suffix = self.suffix
@@ -209,19 +214,39 @@ def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
         disk.step()
         return None
 
-    def mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
-        mkdirs(path, mode, **options)
-        if disk := disk_of(str(path)):
-            disk.created(str(path))
-
     paths: Any = Path
     calls: Any = os
     paths.open, calls.fsync = open_path, sync
     calls.replace, calls.rename = partial(rename, replaces), partial(rename, renames)
-    calls.mkdir = mkdir
+    calls.mkdir, calls.link = partial(_mkdir, mkdirs, disk_of), partial(_link, links, disk_of)
     try:
         yield
     finally:
         paths.open, calls.fsync = opens, syncs
         calls.replace, calls.rename = replaces, renames
-        calls.mkdir = mkdirs
+        calls.mkdir, calls.link = mkdirs, links
+
+
+def _mkdir(
+    how: Callable[..., None],
+    disk_of: Callable[[str], Disk | None],
+    path: Any,
+    mode: int = 0o777,
+    **options: Any,
+) -> None:
+    how(path, mode, **options)
+    if disk := disk_of(str(path)):
+        disk.created(str(path))
+
+
+def _link(
+    how: Callable[..., None],
+    disk_of: Callable[[str], Disk | None],
+    source: Any,
+    target: Any,
+    **options: Any,
+) -> None:
+    how(source, target, **options)
+    if disk := disk_of(str(target)):
+        disk.durable[str(target)] = disk.durable.get(str(source), b"")
+        disk.created(str(target))

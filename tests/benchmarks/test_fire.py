@@ -7,18 +7,21 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.fire.actors import Actor, Actors
+from benchmarks.fire.auto_invariants import AutoInvariants
 from benchmarks.fire.fire_world import outcome_of
 from benchmarks.fire.invariants import Invariants
 from benchmarks.fire.mutants import MUTANTS, found, mutated
-from benchmarks.fire.scenarios import FaultKind, scenario_of
+from benchmarks.fire.scenarios import FaultKind, LoopPolicy, scenario_of
 from benchmarks.fire.shrinking import shrunk
 from benchmarks.fire.task_invariants import TaskInvariants
 from benchmarks.fire.world_files import Disk, simulated
+from control.settings.trigger_table import Response, TriggerTable
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.task_files import TaskFiles
 from executor.platforms import move_progress
@@ -29,7 +32,6 @@ from model.ids import BrokerId
 QUICK = (
     "records are not synced",
     "moves are requested without a record",
-    "elections have no record",
     "cancels have no record",
     "throttles have no record",
     "the plan is not stored",
@@ -76,6 +78,44 @@ def test_tasks_are_requested_continued_and_ended() -> None:
     assert {o.ended.partition(":")[0] for o in outcomes} >= {"task done", "task cancelled"}
     assert sum(o.tasks for o in outcomes) >= len(outcomes)
     assert sum(o.continued for o in outcomes) > 0
+
+
+def test_loops_decide_and_execute_within_their_limits() -> None:
+    """Among them are plans that a person approves, and hosts whose runs count for one another."""
+    worlds = [scenario_of(seed) for seed in range(60)]
+    outcomes = [outcome_of(world) for world in worlds if world.auto is not None]
+    assert sum(o.loop_runs for o in outcomes) >= 5
+    assert max(o.loop_runs for o in outcomes) > 1
+
+
+def test_a_run_of_auto_beyond_its_limits_or_triggers_is_found() -> None:
+    world = next(w for w in map(scenario_of, range(60)) if w.auto is not None)
+    assert world.auto is not None
+    limits = world.auto.limits.model_copy(update={"replica_moves": 9, "leader_changes": 9})
+    limits = limits.model_copy(update={"bytes": 10**12, "partitions_per_topic": 9, "pause": 5.0})
+    allowed = replace(world.auto, limits=limits, triggers=TriggerTable())
+
+    def violated(policy: LoopPolicy, *, approved: bool = True, again: bool = False) -> str:
+        cluster = SimulatedCluster("fire", [], [], now_s=0.0)
+        of = Invariants(world, cluster)
+        auto = AutoInvariants(invariants=of, cluster=cluster, policy=policy)
+        if approved:
+            auto.approved(world.plan)
+        auto.begins(world.plan, "host 0", 0.0)
+        if again:
+            auto.changes("host 0", "r1")
+            auto.ends("host 0", 10.0)
+            auto.begins(world.plan, "host 0", 12.0)
+        return "" if of.violation is None else of.violation.invariant
+
+    fewer = replace(allowed, limits=limits.model_copy(update={"bytes": 1}))
+    off = TriggerTable(
+        dead_broker=Response.OFF, empty_broker=Response.OFF, uneven_load=Response.OFF
+    )
+    assert violated(allowed) == ""
+    assert violated(allowed, again=True) == violated(fewer) == "the limits of --auto hold"
+    assert violated(allowed, approved=False) == "only approved triggers act"
+    assert violated(replace(allowed, triggers=off)) == "only approved triggers act"
 
 
 def test_a_task_that_loses_a_phase_is_found() -> None:
