@@ -107,12 +107,15 @@ def _continued_tasks(settings: Settings) -> "ContinuedTasks":
     from control.tasks.continued_tasks import ContinuedTasks
     from solver.solve import solve
 
-    limits = task_limits(settings.solve)
     return ContinuedTasks(
         files=task_files(settings),
         connect=lambda: contextlib.closing(executor(settings)),
         journal_dir=journal_dir(settings),
-        solve=lambda snapshot, goals: solve(snapshot, goals, limits),
+        solve=lambda snapshot, goals: solve(
+            snapshot,
+            goals,
+            task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers)),
+        ),
         goals=settings.goals,
         clock=time.time,
         steady=steady_s,

@@ -49,7 +49,7 @@ def refuse_unasked(options: "ExecutionOptions") -> None:
 
 def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
     """Solve with the limits of a task; show the progress on a terminal."""
-    limits = task_limits(settings.solve)
+    limits = task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers))
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
 
 

@@ -201,9 +201,14 @@ def test_the_bound_is_stated_with_its_figures() -> None:
 
 
 def test_a_search_budget_that_is_set_takes_precedence() -> None:
-    assert task_limits(SolveTable()).work == TASK_WORK
-    assert task_limits(SolveTable(work=7.0)).work == 7.0
-    assert task_limits(SolveTable(effort=Effort.BEST)).work > 100.0
+    assert task_limits(SolveTable(work=7.0), 5_000, 50).work == 7.0
+    assert task_limits(SolveTable(effort=Effort.BEST), 5_000, 50).work > 100.0
+
+
+def test_larger_clusters_get_a_larger_search_budget() -> None:
+    sizes = ((1, 1), (5_000, 50), (5_000, 100), (40_000, 200), (900_000, 215))
+    works = [task_limits(SolveTable(), *size).work for size in sizes]
+    assert works == [0.25, 0.25, 0.5, TASK_WORK, TASK_WORK]
 
 
 @pytest.mark.search
@@ -214,9 +219,9 @@ def test_one_of_fifty_brokers_is_planned_away_with_the_fewest_bytes() -> None:
     broker = state.header.brokers[7].id
 
     def limited(snapshot: Snapshot, goals: Goals) -> Result:
-        found = solve(snapshot, goals, task_limits(SolveTable()))
+        found = solve(snapshot, goals, task_limits(SolveTable(), 5_000, 50))
         # Work units are about seconds of one core.
-        assert found.work < 5.0
+        assert found.work < 1.0
         return found
 
     found = plan_removal(state, (broker,), GOALS, limited)
