@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from benchmarks.picture_faults import write_picture
 from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
 from tui.app import PlimsollApp
+from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.run.progress import share_done
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
@@ -27,6 +29,8 @@ START_S = 1_767_603_600.0
 LONG_S = 300.0
 WATCHED_S = 8.0
 """Of our clock, so that the history of loads has something to show."""
+SHOWN_S = 12.0
+"""Of our clock, so that the task is read again and its notices are gone."""
 SHARE = 0.4
 """How much of the run is done when its picture is taken."""
 
@@ -69,6 +73,22 @@ async def _session(app: PlimsollApp, camera: Camera) -> None:
     await camera.until(lambda: not app.moment.running)
     await camera.take("history", "5")
     await camera.take("log", "6")
+    await tasks(app, camera)
+
+
+def _is_typed_into(app: PlimsollApp) -> bool:
+    return isinstance(app.screen.focused, Input)
+
+
+async def tasks(app: PlimsollApp, camera: Camera) -> None:
+    """Request a demotion of the broker under the cursor, and show it among the tasks."""
+    await camera.press("1", "o", *["down"] * 3, "enter")
+    await camera.until(lambda: isinstance(app.screen, TaskPlanScreen) and _is_typed_into(app))
+    await camera.press(*app.moment.view.cluster_name, "enter")
+    await camera.until(lambda: app.moment.view.run is not None and not app.moment.running)
+    await asyncio.sleep(SHOWN_S)
+    app.clear_notifications()
+    await camera.take("tasks", "7", "enter")
 
 
 def _done(app: PlimsollApp) -> float:

@@ -14,6 +14,10 @@ from control.loop.view import Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
+from control.tasks.broker_marks import MarkedBrokers
+from control.tasks.continued_tasks import ContinuedTasks
+from control.tasks.operator_tasks import OperatorTasks
+from control.tasks.task_files import TaskFiles
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.goals.goals import Cooldown, Goals
@@ -59,12 +63,15 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
         LiveCluster(world, speed=order.speed) as live,
     ):
         own = _own(settings, order, Path(folder))
+        tasks, marks = _tasks(own, order, live), MarkedBrokers(own.state_dir)
         parts = LoopParts(
-            observer=lambda: LiveObserver(live),
+            observer=lambda: LiveObserver(live, marked=marks),
             planner=planner,
             executor=lambda: _executor(own, live),
             clock=live.now_s,
             steady=live.now_s,
+            tasks=tasks if order.mode is Mode.AUTO else None,
+            operator_tasks=OperatorTasks(tasks),
         )
         with Loop(_settings(own, order), parts) as loop:
             yield loop
@@ -106,6 +113,21 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
         stop_rules=own.stop_rules,
         screen=own.screen,
         keys=own.keys,
+    )
+
+
+def _tasks(own: Settings, order: SimulatedDemoOptions, live: LiveCluster) -> ContinuedTasks:
+    from solver.solve import solve
+
+    limits = _settings(own, order).solve
+    return ContinuedTasks(
+        files=TaskFiles(own.state_dir),
+        connect=lambda: contextlib.closing(_executor(own, live)),
+        journal_dir=journal_dir(own),
+        solve=lambda snapshot, goals: solve(snapshot, goals, limits),
+        goals=own.goals,
+        clock=live.now_s,
+        steady=live.now_s,
     )
 
 

@@ -266,13 +266,20 @@ class LiveAdmin(SimulatedAdmin):
             return super()._change(call, ask)
 
 
+Marked = Callable[[str, tuple[Broker, ...]], tuple[Broker, ...]]
+
+
 class LiveObserver:
     """Observe a running cluster once per second of real time."""
 
     failure: PlimsollError | None = None
 
-    def __init__(self, of: LiveCluster, *, every_s: float = 1.0) -> None:
+    def __init__(
+        self, of: LiveCluster, *, every_s: float = 1.0, marked: Marked | None = None
+    ) -> None:
+        """marked: gives the brokers of a cluster, by its id, the states of their marks."""
         self._of = of
+        self._marked = marked
         self._every_s = every_s
         self._seen: tuple[Snapshot, Replication] | None = None
         self._seen_at_s = float("-inf")
@@ -313,6 +320,13 @@ class LiveObserver:
     def _poll(self) -> tuple[Snapshot, Replication]:
         now_s = time.monotonic()
         if self._seen is None or now_s - self._seen_at_s >= self._every_s:
-            self._seen = (self._of.snapshot(), self._of.replication())
+            self._seen = (self._with_marks(self._of.snapshot()), self._of.replication())
             self._seen_at_s = now_s
         return self._seen
+
+    def _with_marks(self, snapshot: Snapshot) -> Snapshot:
+        if self._marked is None:
+            return snapshot
+        header = snapshot.header
+        brokers = self._marked(header.cluster_id, header.brokers)
+        return replace(snapshot, header=header.model_copy(update={"brokers": brokers}))

@@ -12,7 +12,11 @@ from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode, Phase
 from control.settings.settings import Settings
+from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.task_request import NamedBrokers
+from model.ids import BrokerId
 from model.run import MoveState, RunReport, RunState
+from model.snapshot.snapshot import BrokerState
 from tests.support.paths import ROOT
 
 LONG_S = 300.0
@@ -148,3 +152,24 @@ def test_incompatible_options_are_rejected_with_a_reason(
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_broker_is_removed_and_stays_empty() -> None:
+    with simulated(Settings(throttle=500_000_000), order()) as demo:
+        view = _wait(demo, lambda v: v.phase is Phase.PLAN_READY)
+        tasks = demo.tasks
+        assert tasks is not None
+        assert view.snapshot is not None
+        broker, cluster_id = view.snapshot.header.brokers[-1].id, view.snapshot.header.cluster_id
+        found = tasks.proposed(Operation.REMOVE, NamedBrokers((broker,)), view.snapshot, "ann")
+        demo.work_on(tasks.request(found, "ann"))
+        _wait(demo, lambda _: not tasks.listing(cluster_id).tasks[0].task.is_open)
+        assert tasks.listing(cluster_id).tasks[0].task.phase is TaskPhase.DONE
+        # The mark outlasts the task, so that no later plan fills the broker again.
+        seen = _wait(demo, lambda v: _state(v, broker) is BrokerState.DRAINING).snapshot
+        assert seen is not None
+        assert broker not in seen.partitions.replica_broker
+
+
+def _state(view: LoopView, broker: BrokerId) -> BrokerState | None:
+    return None if view.snapshot is None else view.snapshot.broker[broker].state
