@@ -22,6 +22,10 @@ $(VENV)/web.stamp: requirements/web.txt $(VENV)/run.stamp
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/web.txt
 	@touch $@
 
+$(VENV)/msk.stamp: requirements/msk.txt $(VENV)/run.stamp
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/msk.txt
+	@touch $@
+
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
@@ -31,6 +35,9 @@ setup: $(VENV)/run.stamp ## install plimsoll into .venv
 
 .PHONY: web
 web: $(VENV)/web.stamp ## install what plimsoll serve needs as well
+
+.PHONY: msk
+msk: $(VENV)/msk.stamp ## install what logins to Amazon MSK by IAM need as well
 
 .PHONY: demo
 demo: $(VENV)/run.stamp ## balance a skewed local Kafka cluster; ARGS=--headless without the screen
@@ -163,6 +170,7 @@ requirements: ## pin dependency versions and hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --extra web -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/web.txt
+	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --extra msk -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/msk.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group dist --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dist.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt

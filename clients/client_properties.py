@@ -20,8 +20,7 @@ _JAVA_ONLY: Final = frozenset(
         *("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
         *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm"),
         *("ssl.secure.random.implementation", "security.providers"),
-        *("ssl.truststore.password", "ssl.keystore.password"),
-        "sasl.login.callback.handler.class",
+        *("sasl.login.callback.handler.class", "sasl.client.callback.handler.class"),
         *(
             f"sasl.login.{name}"
             for name in (

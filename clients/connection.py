@@ -82,6 +82,20 @@ class TokenSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MskIam:
+    """Credentials of AWS, with which tokens for Amazon MSK are signed (AWS_MSK_IAM)."""
+
+    profile: str | None = None
+    """Of AWS' files; by default credentials come from AWS' usual places."""
+    role_arn: str | None = None
+    """The role to assume."""
+    role_session: str | None = None
+    """Name of its session."""
+    mechanism: ClassVar[str] = "OAUTHBEARER"
+    """With which clients other than Java's log in to MSK."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProperties:
     """How clients of a cluster are set up; by default without TLS and login."""
 
@@ -89,7 +103,7 @@ class ClientProperties:
     """The bootstrap servers, if the properties name them."""
     client_id: str = CLIENT_ID
     tls: Tls | None = None
-    sasl: Login | TokenSource | None = None
+    sasl: Login | TokenSource | MskIam | None = None
     unused: tuple[str, ...] = ()
     """Keys of the file that plimsoll does not use."""
 
@@ -106,6 +120,8 @@ class ClientProperties:
         match self.sasl:
             case Login(username=name) | TokenSource(client_id=name):
                 return f"{name} ({self.sasl.mechanism})"
+            case MskIam(role_arn=role, profile=profile):
+                return f"{role or profile or 'AWS credentials'} (AWS_MSK_IAM)"
             case None:
                 return "nobody"
 

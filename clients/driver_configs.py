@@ -3,14 +3,16 @@
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.connection import Connection, Login, Tls, TokenSource
+from clients.connection import Connection, Login, MskIam, Tls, TokenSource
 from clients.jaas import quoted
+from clients.msk_tokens import MskTokens
 from clients.tokens import Tokens
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 _SECURITY: Final = "org.apache.kafka.common.security"
+_IAM: Final = "software.amazon.msk.auth.iam"
 _librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
 _librdkafka.setLevel(logging.CRITICAL + 1)
 
@@ -43,12 +45,15 @@ def confluent_settings(connection: Connection) -> dict[str, Any]:
         case TokenSource() as source:
             tokens = Tokens(source, client, connection.timeout_s)
             settings["oauth_cb"] = lambda _: _token(tokens)
+        case MskIam() as credentials:
+            signed = MskTokens(credentials, connection)
+            settings["oauth_cb"] = lambda _: _token(signed)
     if client.sasl is not None:
         settings["sasl.mechanism"] = client.sasl.mechanism
     return settings
 
 
-def _token(tokens: Tokens) -> tuple[str, float]:
+def _token(tokens: Tokens | MskTokens) -> tuple[str, float]:
     token = tokens.current()
     return token.text, token.ends_at_s
 
@@ -90,8 +95,10 @@ def spark_options(connection: Connection) -> dict[str, str]:
             options |= _java_login(login)
         case TokenSource() as source:
             options |= _java_tokens(source, client.tls)
+        case MskIam() as credentials:
+            options |= _java_iam(credentials)
     if client.sasl is not None:
-        options["sasl.mechanism"] = client.sasl.mechanism
+        options.setdefault("sasl.mechanism", client.sasl.mechanism)
     return {f"kafka.{key}": value for key, value in options.items()}
 
 
@@ -130,6 +137,21 @@ def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
             f"{_SECURITY}.oauthbearer.OAuthBearerLoginCallbackHandler"
         ),
         "sasl.oauthbearer.token.endpoint.url": source.url,
+    }
+
+
+def _java_iam(credentials: MskIam) -> dict[str, str]:
+    """AWS' library for Java signs by itself; its jar must be among Spark's."""
+    given = {
+        "awsProfileName": credentials.profile,
+        "awsRoleArn": credentials.role_arn,
+        "awsRoleSessionName": credentials.role_session,
+    }
+    pairs = "".join(f" {key}={quoted(value)}" for key, value in given.items() if value)
+    return {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": f"{_IAM}.IAMLoginModule required{pairs};",
+        "sasl.client.callback.handler.class": f"{_IAM}.IAMClientCallbackHandler",
     }
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.connection import Connection, Login, TokenSource
+from clients.connection import Connection, Login, MskIam, TokenSource
 from clients.driver_errors import access_refusal, raise_unauthorized
+from clients.msk_tokens import MskTokens
 from clients.reachability import check_reachable
 from clients.tokens import Tokens
 from model.errors import PlimsollError
@@ -150,10 +151,12 @@ def _security(connection: Connection) -> dict[str, Any]:
             settings["sasl_mechanism"] = source.mechanism
             tokens = Tokens(source, client, connection.timeout_s)
             settings["sasl_oauth_token_provider"] = _provider(tokens)
+        case MskIam() as credentials:
+            settings["sasl_oauth_token_provider"] = _provider(MskTokens(credentials, connection))
     return settings
 
 
-def _provider(tokens: Tokens) -> Any:
+def _provider(tokens: Tokens | MskTokens) -> Any:
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from clients.connection import Login, TokenSource
+from clients.connection import Login, MskIam, TokenSource
 from clients.jaas import LoginModule, parse_jaas
 from clients.properties import Properties
 from model.errors import ConfigError
@@ -23,10 +23,18 @@ _MODULES: Final = {
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
     "OAUTHBEARER": "OAuthBearerLoginModule",
+    "AWS_MSK_IAM": "IAMLoginModule",
 }
+_IAM_OPTIONS: Final = {
+    "awsProfileName": "profile",
+    "awsRoleArn": "role_arn",
+    "awsRoleSessionName": "role_session",
+}
+_IAM_UNUSED: Final = frozenset({"awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"})
+"""Options that tune AWS' library for Java, and do not change which credentials are used."""
 
 
-def read_sasl(properties: Properties) -> Login | TokenSource:
+def read_sasl(properties: Properties) -> Login | TokenSource | MskIam:
     """Return the login, or the source of tokens, that the keys describe.
 
     Raises ConfigError where a key is missing, unsupported or contradicts another one.
@@ -36,6 +44,8 @@ def read_sasl(properties: Properties) -> Login | TokenSource:
     if mechanism == "OAUTHBEARER":
         return _tokens(properties, module)
     _refuse(properties, _TOKEN_KEYS, mechanism)
+    if mechanism == "AWS_MSK_IAM":
+        return _iam(properties, module)
     if module is not None:
         _refuse_beside_jaas(properties, _LOGIN_KEYS)
         if module.options.get("tokenauth", "false").lower() != "false":
@@ -102,6 +112,20 @@ def _tokens(properties: Properties, module: LoginModule | None) -> TokenSource:
         client_secret=properties.require(*_SECRET, reason=reason),
         scope=properties.get(_SCOPE),
     )
+
+
+def _iam(properties: Properties, module: LoginModule | None) -> MskIam:
+    _refuse(properties, _LOGIN_KEYS, "AWS_MSK_IAM")
+    options = {} if module is None else {**module.options}
+    for name in options:
+        if name not in _IAM_OPTIONS and name not in _IAM_UNUSED:
+            raise properties.fault(
+                _JAAS, f"its option {name} is not supported; use {', '.join(_IAM_OPTIONS)}"
+            )
+    found = MskIam(**{field: options.get(name) or None for name, field in _IAM_OPTIONS.items()})
+    if found.profile and found.role_arn:
+        raise properties.fault(_JAAS, "give awsProfileName or awsRoleArn, not both")
+    return found
 
 
 def _option(properties: Properties, module: LoginModule, name: str) -> str:
