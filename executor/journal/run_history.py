@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -267,12 +268,15 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
 
     Raises ConfigError where there is none, or more than one, or it is unreadable.
     """
-    ids = _run_ids(journal_dir, cluster_id)
     if run_id is None:
-        _refuse_unknown(journal_dir, ids[-1] if ids else "")
-    found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
+        newest = next(_newest_ids(journal_dir, cluster_id), "")
+        _refuse_unknown(journal_dir, newest)
+        found = [newest] if newest else []
+    else:
+        found = [*_newest_ids(journal_dir, cluster_id, run_id)]
     if not found:
-        known = f"; the newest is {ids[-1]}" if ids else ""
+        newest = next(_newest_ids(journal_dir, cluster_id), "")
+        known = f"; the newest is {newest}" if newest else ""
         raise ConfigError(
             f"{journal_dir} has no run{f' {run_id}' if run_id else ''} on this cluster{known}"
         )
@@ -281,10 +285,14 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     return _read_run(journal_dir, run_id if run_id in found else found[0])
 
 
-def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
-    """Ids of the runs on a cluster, oldest first."""
-    paths = run_paths(journal_dir)
-    return [path.stem for path in paths if cluster_of(path) == cluster_id]
+def _newest_ids(journal_dir: Path, cluster_id: str, begin: str = "") -> Iterator[str]:
+    """Ids of the runs on a cluster that begin like this, newest first.
+
+    A journal is opened only once its id is asked for.
+    """
+    for path in reversed(run_paths(journal_dir)):
+        if path.stem.startswith(begin) and cluster_of(path) == cluster_id:
+            yield path.stem
 
 
 def _refuse_unknown(journal_dir: Path, newest: str) -> None:
@@ -403,7 +411,7 @@ def cluster_of(path: Path) -> str | None:
 def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     """The 20 newest readable runs on a cluster, oldest first."""
     found = []
-    for run_id in _run_ids(journal_dir, cluster_id)[-_NEWEST:]:
+    for run_id in [*islice(_newest_ids(journal_dir, cluster_id), _NEWEST)][::-1]:
         with contextlib.suppress(ConfigError):
             found.append(_read_run(journal_dir, run_id))
     return found
