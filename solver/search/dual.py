@@ -108,14 +108,14 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
             break
 
 
-def warm_up(r: Relaxation, work: float = float("inf")) -> None:
+def warm_up(r: Relaxation, work: float = float("inf"), sweeps: int = WARM_SWEEPS) -> None:
     """Bring the relaxed placement near its optimum by sweeps over all rows.
 
     Ends early after `work` work units or when the observer asks to stop.
     """
     end, size = r.work + work, max(1, MOST_PRICED // max(1, r.v.size))
     q = unit_prices(r.columns, 2.0 * r.columns.weight * r.v)
-    for _ in range(WARM_SWEEPS):
+    for _ in range(sweeps):
         order = r.rng.permutation(r.rows)
         for first in range(0, len(order), size):
             if r.work >= end or r.stops():

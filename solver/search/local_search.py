@@ -22,6 +22,7 @@ from solver.kernels.problem_arrays import (
 )
 from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
+from solver.search.broker_groups import BROKER_SWEEPS, start_from_groups
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
@@ -161,7 +162,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
     if _evacuate_forced(local):
         offer(local)
     home = copied(local.state)
-    warm_up(relaxation, WARM_SHARE * work)
+    _warm_up(local, home, WARM_SHARE * work)
     _round_relaxed(local, home)
     _solve_dual(local, work)
     _round_relaxed(local, home)
@@ -186,6 +187,16 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         if search.near_enough or search.over(end):
             break
     return True
+
+
+def _warm_up(local: LocalSearch, home: State, work: float) -> None:
+    """Bring the relaxed placement near its optimum; offer a first plan where brokers are many."""
+    relaxation, seed = local.relaxation, local.search.limits.seed
+    if not start_from_groups(relaxation, home.v, seed, work):
+        warm_up(relaxation, work)
+        return
+    _round_relaxed(local, home)
+    warm_up(relaxation, work - relaxation.work, BROKER_SWEEPS)
 
 
 def _start_coarse(local: LocalSearch, home: State, work: float) -> None:
