@@ -166,10 +166,10 @@ def test_a_broker_is_removed_and_stays_empty() -> None:
         _wait(demo, lambda _: not tasks.listing(cluster_id).tasks[0].task.is_open)
         assert tasks.listing(cluster_id).tasks[0].task.phase is TaskPhase.DONE
         # The mark outlasts the task, so that no later plan fills the broker again.
-        seen = _wait(demo, lambda v: _state(v, broker) is BrokerState.DRAINING).snapshot
+        seen = _wait(demo, lambda v: _is_empty(v, broker)).snapshot
         assert seen is not None
-        assert broker not in seen.partitions.replica_broker
+        assert seen.broker[broker].state is BrokerState.DRAINING
 
 
-def _state(view: LoopView, broker: BrokerId) -> BrokerState | None:
-    return None if view.snapshot is None else view.snapshot.broker[broker].state
+def _is_empty(view: LoopView, broker: BrokerId) -> bool:
+    return view.snapshot is not None and broker not in view.snapshot.partitions.replica_broker
