@@ -169,7 +169,13 @@ class PlimsollApp(Host):
         for mode in self.MODES:
             if mode not in self._screen_stacks:
                 await self._init_mode(mode)
-                self._screen_stacks[mode][0].post_message(ScreenSuspend())
+                screen = self._screen_stacks[mode][0]
+                # It has the styles of now; Textual would parse them all at its first visit.
+                screen._css_update_count = self._css_update_count  # noqa: SLF001 - as Textual does
+                if isinstance(screen, LiveScreen):
+                    # Once it has its widgets.
+                    screen.call_later(screen.prepare)
+                screen.post_message(ScreenSuspend())
                 await asyncio.sleep(BETWEEN_S)
 
     def _receive(self, view: LoopView) -> None:

@@ -31,7 +31,7 @@ class Over(ModalScreen[T]):
         self.app.delay_update()
 
     def _compositor_refresh(self) -> None:
-        if not _is_put_off(self):
+        if not is_put_off(self):
             super()._compositor_refresh()
 
     def render(self) -> RenderableType:
@@ -46,7 +46,7 @@ class Palette(CommandPalette):
         self.app.delay_update(FILLED_S)
 
     def _compositor_refresh(self) -> None:
-        if not _is_put_off(self):
+        if not is_put_off(self):
             super()._compositor_refresh()
 
     def render(self) -> RenderableType:
@@ -54,7 +54,7 @@ class Palette(CommandPalette):
         return backdrop(super().render())  # type: ignore[return-value]
 
 
-def _is_put_off(screen: Screen[T]) -> bool:
+def is_put_off(screen: Screen[T]) -> bool:
     """Whether updates are delayed; Textual would draw all of it, and show nothing."""
     if not screen.app._batch_count:  # noqa: SLF001 - Textual has no public name for it
         return False

@@ -17,6 +17,7 @@ from model.errors import PlimsollError
 from model.run import RunState
 from tui.host import Host
 from tui.screen_state import Moment
+from tui.screens.backdrop import is_put_off
 from tui.screens.too_small import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
 from tui.viewmodel.disabled_reasons import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
@@ -120,6 +121,17 @@ class LiveScreen(Screen[None]):
         if self.moment is not None and self.moment is not self._drawn:
             self._drawn = self.moment
             self._draw(self.moment)
+
+    def prepare(self) -> None:
+        """Lay it out and fill it before its first visit, which then only paints it."""
+        self._refresh_layout(self.app.size)
+        if self._newest is not None:
+            self.moment = self._newest
+            self._draw(self._newest)
+
+    def _compositor_refresh(self) -> None:
+        if not is_put_off(self):
+            super()._compositor_refresh()
 
     def _draw(self, moment: Moment) -> None:
         with self.app.batch_update():

@@ -63,7 +63,8 @@ most that could still be gained.
             return
         now = shown(moment.view)
         name = f"Plan {now.plan.hash[:12]}" if now.plan is not None else "Plan"
-        if now.plan is not None and not now.supposed:
+        # A screen is filled before its first visit, too.
+        if now.plan is not None and not now.supposed and self.screen.is_current:
             self._latest = now.plan
             self._viewed = self._viewed or now.plan
         since = self._since(now)

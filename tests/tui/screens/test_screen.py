@@ -11,7 +11,7 @@ from textual.widgets import Input, ProgressBar, Static
 
 from control.loop.view import Mode
 from model.snapshot.snapshot import Snapshot
-from tests.support.tui.app_harness import stage
+from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import (
     CONNECTING,
     FORECAST,
@@ -26,13 +26,16 @@ from tests.support.tui.loop_views import (
     skewed,
     solving,
 )
+from tests.support.tui.plan_views import loaded_plan
 from tui.events import ViewArrived
 from tui.screens.approve import ApproveScreen
 from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
+from tui.widgets.header_bar import HeaderBar
 from tui.widgets.help_panel import HelpPanel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
+from tui.widgets.moves_panel import MovesPanel
 
 
 async def test_a_view_from_another_thread_reaches_the_screen() -> None:
@@ -313,11 +316,9 @@ async def test_a_burst_of_views_ends_with_the_last_one() -> None:
 
 async def test_screens_are_built_before_they_are_visited() -> None:
     async with stage(plan_ready(), size=(120, 40), ahead_s=0.01) as on:
-        for _ in range(600):
-            if set(on.app._screen_stacks) == set(on.app.MODES):
-                break
-            await on.pilot.pause(0.05)
+        await _built(on)
         built = on.app._screen_stacks["topics"][0]
+        assert built.query_one("#topics", KeyedTable).key_at_cursor
         assert on.app.current_mode == "overview"
         assert on.app.screen.focused is on.app.screen.query_one("#brokers")
         await on.press("4")
@@ -325,6 +326,41 @@ async def test_screens_are_built_before_they_are_visited() -> None:
         assert on.table("#topics")
         await on.press("2")
         assert "PLAN READY" in on.header
+
+
+async def _built(on: Stage) -> None:
+    """Wait until all screens are built."""
+    for _ in range(600):
+        stacks = on.app._screen_stacks
+        if set(stacks) == set(on.app.MODES):
+            tables = [s.query_one(KeyedTable) for m in ("plan", "topics") for s in stacks[m]]
+            if all(table.key_at_cursor for table in tables):
+                return
+        await on.pilot.pause(0.05)
+
+
+async def test_a_plan_on_a_screen_never_opened_has_not_been_viewed() -> None:
+    async with stage(plan_ready(), size=(120, 40), ahead_s=0.01) as on:
+        await _built(on)
+        await on.show(plan_ready(of=loaded_plan()))
+        await on.press("2")
+        panel = on.app.screen.query_one(MovesPanel)
+        assert loaded_plan().hash[:12] in str(panel.border_title)
+        assert str(panel.border_subtitle or "") == ""
+        await on.show(plan_ready())
+        assert "since the previous plan" in str(panel.border_subtitle)
+
+
+async def test_a_theme_chosen_before_a_first_visit_is_that_of_the_screen() -> None:
+    async with stage(plan_ready(), size=(120, 40), ahead_s=0.01) as on:
+        await _built(on)
+        on.app.theme = "textual-light"
+        await on.settle()
+        await on.press("6")
+        colours = {w.styles.background for w in on.app.screen.query(HeaderBar)}
+        await on.press("1")
+        assert colours == {w.styles.background for w in on.app.screen.query(HeaderBar)}
+        assert on.app.screen.styles.background.brightness > 0.5
 
 
 async def test_a_form_checks_a_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
