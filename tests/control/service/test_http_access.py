@@ -306,7 +306,7 @@ def test_a_certificate_that_ends_soon_is_warned_of_once_a_day(start: Start) -> N
     now_s = time.time()
     assert timedelta(hours=23).total_seconds() < tls.not_after_s - now_s < 86_401
     state = ServiceState()
-    watch = CertificateWatch(site.listener, tls, state)
+    watch = CertificateWatch(site.listener, [tls, None], state)
     assert state.certificate_until_s == tls.not_after_s
     assert "ends in 0 days; replace the file, and send SIGHUP" in watch.warning(now_s)
     assert watch.warning(now_s + 3600) == ""
