@@ -8,6 +8,7 @@ PUBLIC = (
     "driver_errors",
     "jvm.jars",
     "jvm.java",
+    "properties",
     "s3",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

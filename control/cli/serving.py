@@ -91,7 +91,8 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         opened.enter_context(contextlib.closing(notifier))
         sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
         parts = None if cruise is None else cruise.parts
-        certificate = CertificateWatch(listener, access.tls, state)
+        certificates = [access.tls, None if cruise is None else cruise.access.tls]
+        certificate = CertificateWatch(listener, certificates, state)
         notifications = opened.enter_context(Notifications(receivers))
         cluster = settings.name or settings.bootstrap_server or ""
         handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
@@ -102,10 +103,14 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
 def _cruise_control(
     settings: Settings, state: ServiceState, actions: OperatorActions, opened: contextlib.ExitStack
 ) -> CruiseControlSite | None:
-    """Cruise Control's API, and its socket; None where it is off. Raises as `bound` does."""
+    """Cruise Control's API, and its socket; None where it is off.
+
+    Raises as `bound`, and ConfigError where a file of its TLS or logins cannot be used.
+    """
     table = settings.service
     if table.cruise_control_api is CruiseControlAccess.OFF:
         return None
+    access = HttpAccess.of_cruise_control(table)
     listening = bound(table.cruise_control_address, "cruise_control_listen")
     # The listener closes it once it has begun.
     opened.callback(listening.close)
@@ -117,9 +122,10 @@ def _cruise_control(
             journal_dir=compose.journal_dir(settings),
         )
     parts = opened.enter_context(CruiseControl(settings.state_dir, state, execution=execution))
-    host, port = listening.getsockname()[:2]
-    sys.stderr.write(f"plimsoll: Cruise Control's API on {ListenAddress(host, port).url}{PREFIX}\n")
-    return CruiseControlSite(listening, parts)
+    address = ListenAddress(*listening.getsockname()[:2])
+    url = address.url_by("http" if access.tls is None else "https")
+    sys.stderr.write(f"plimsoll: Cruise Control's API on {url}{PREFIX}\n")
+    return CruiseControlSite(listening, parts, access)
 
 
 def _served(settings: Settings) -> tuple[ServiceTable, tuple[ReceiverTable, ...]]:
@@ -128,28 +134,34 @@ def _served(settings: Settings) -> tuple[ServiceTable, tuple[ReceiverTable, ...]
 
 
 class CertificateWatch:
-    """The certificate of the listener: read again by a reload, with warnings ahead of its end."""
+    """The certificates in use: read again by a reload, with warnings ahead of their end."""
 
-    def __init__(self, listener: HttpListener, tls: ServerTls | None, state: ServiceState) -> None:
-        self._listener, self._tls, self._state = listener, tls, state
+    def __init__(
+        self, listener: HttpListener, tls: Sequence[ServerTls | None], state: ServiceState
+    ) -> None:
+        """tls: of each port, None where it has none."""
+        self._listener, self._state = listener, state
+        self._tls = [found for found in tls if found is not None]
         self._warned_s = -WARN_EVERY_S
         self._show()
 
     def reload(self) -> None:
-        """Read certificate, key and logins again. Raises ConfigError."""
+        """Read certificates, keys and logins again. Raises ConfigError."""
         self._listener.reload_access()
         self._warned_s = -WARN_EVERY_S
         self._show()
 
     def warning(self, now_s: float) -> str:
         """That it ends soon, at most once a day; empty otherwise. now_s: since the epoch."""
-        if self._tls is None or now_s - self._warned_s < WARN_EVERY_S:
+        if now_s - self._warned_s < WARN_EVERY_S:
             return ""
         self._warned_s = now_s
-        return self._tls.warning(now_s)
+        # Ports may have the same certificate.
+        return "; ".join(dict.fromkeys(filter(None, (tls.warning(now_s) for tls in self._tls))))
 
     def _show(self) -> None:
-        self._state.certificate_until_s = None if self._tls is None else self._tls.not_after_s
+        ends_s = [tls.not_after_s for tls in self._tls]
+        self._state.certificate_until_s = min(ends_s, default=None)
 
 
 class _Service:

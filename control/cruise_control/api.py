@@ -52,6 +52,8 @@ from control.cruise_control.user_tasks import (
     tasks_document,
 )
 from control.loop.view import LoopView
+from control.service.http_access import CLIENT
+from control.service.logins import Role
 from model import __version__
 from model.errors import PlimsollError
 from model.log_events import LogEvent, named
@@ -204,7 +206,7 @@ class CruiseControlApi:
             found = _response(error(413, _too_large(endpoint)), as_json=as_json)
             found.force_close()
             return found
-        client = request.remote or ""
+        client = _client(request)
         if name in self._quickly or name in self._steering:
             pool, work = self._quickly.get(name) or (
                 self._orders,
@@ -354,6 +356,19 @@ class CruiseControlApi:
     def _cluster_state(self, asked: Request) -> Answer:
         view, snapshot = self._view()
         return done(cluster_state(snapshot, view.replication, asked))
+
+
+def role_for(request: web.Request) -> Role:
+    """The role that a request needs; every login may ask for what does not exist."""
+    # As `handle` finds it, so that no other spelling of a path needs less.
+    endpoint = ENDPOINTS.get(request.match_info.get("endpoint", ""))
+    return Role.VIEWER if endpoint is None else endpoint.role
+
+
+def _client(request: web.Request) -> str:
+    """The address of a client, after its name where it has logged in."""
+    known = request.get(CLIENT)
+    return (request.remote or "") if known is None else f"{known.name}@{known.address}"
 
 
 class _Sessions:

@@ -76,5 +76,5 @@ class CruiseControl(Closing):
         for task in reversed(self.tasks.all()):
             if task.plan_hash == plan_hash:
                 reason = dict(task.parameters).get("reason", "")
-                return Ordered(task_id=task.task_id, client=task.client, reason=reason)
+                return Ordered(task_id=task.task_id, client=task.address, reason=reason)
         return Ordered()

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
+from control.service.logins import Role
 from model.ids import BrokerId
 from model.names import Names
 from model.printable import printable
@@ -26,6 +27,11 @@ MOST_ITEMS: Final = 1_000
 """Brokers, goals or ids in one list."""
 FORM: Final = frozenset({"json", "get_response_schema", "doas", "verbose", "super_verbose"})
 """Parameters that change how an answer looks, and not what is done."""
+
+FOR_VIEWERS: Final = frozenset({"kafka_cluster_state", "user_tasks", "review_board"})
+"""Reads that need no more than Cruise Control's role VIEWER; others need USER."""
+FOR_ADMINS: Final = frozenset({"bootstrap", "train"})
+"""Reads that need its role ADMIN."""
 
 
 class BadRequest(Exception):
@@ -57,6 +63,13 @@ class Endpoint:
     method: str
     parameters: Parameters = field(hash=False)
     """By name in lower case: Cruise Control ignores the case of names."""
+
+    @property
+    def role(self) -> Role:
+        """That it needs, as by Cruise Control's `DefaultRoleSecurityProvider`."""
+        if self.method != "GET" or self.name in FOR_ADMINS:
+            return Role.ADMIN
+        return Role.VIEWER if self.name in FOR_VIEWERS else Role.OPERATOR
 
     @property
     def operation(self) -> str:

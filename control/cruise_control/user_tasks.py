@@ -61,7 +61,7 @@ class UserTask(VersionedModel):
     """Names in lower case and values as sent; sorted."""
     body: Annotated[str, Field(max_length=MOST_BODY)] = ""
     client: str
-    """Address of the client."""
+    """Address of the client, after its name and `@` where it has logged in."""
     started_at_ms: int
     """Milliseconds since the epoch."""
     status: TaskStatus
@@ -75,6 +75,11 @@ class UserTask(VersionedModel):
     """The task on brokers that executes it; empty without one."""
     checksum: str = ""
     """Of the file without it."""
+
+    @property
+    def address(self) -> str:
+        """Address of the client."""
+        return self.client.rpartition("@")[2]
 
     def request(self) -> Request:
         """The request as it was sent. Raises BadRequest where this version does not know it."""
@@ -238,7 +243,7 @@ def _is_wanted(task: UserTask, values: Mapping[str, Any]) -> bool:
     endpoints, types = values.get("endpoints"), values.get("types")
     return (
         (ids is None or task.task_id in ids)
-        and (clients is None or task.client in clients)
+        and (clients is None or task.address in clients)
         and (endpoints is None or task.endpoint in {name.lower() for name in endpoints})
         and (types is None or task.status.value.upper() in _types(types))
     )
@@ -260,7 +265,7 @@ def _row(tasks: UserTasks, task: UserTask, *, full: bool) -> Mapping[str, Any]:
         "UserTaskId": task.task_id,
         "Status": task.status.value,
         "StartMs": str(task.started_at_ms),
-        "ClientIdentity": task.client,
+        "ClientIdentity": task.address,
         "RequestURL": url,
     }
     if full and task.status is TaskStatus.FAILED:

@@ -7,10 +7,13 @@ from typing import Final
 
 from aiohttp import web
 
+from control.service.credentials_file import read_credentials
 from control.service.logins import MOST_SECRET, Logins, Role, credentials
 from control.service.server_tls import ServerTls
+from control.service.webserver_properties import webserver_files
 from control.settings.service_table import ServiceTable
 from model.closing import Closing
+from model.errors import ConfigError
 
 RATE: Final = 500.0
 """Requests per second that one address may send on average."""
@@ -83,13 +86,38 @@ class HttpAccess:
             None if logins is None else Logins(logins),
         )
 
-    def reload(self) -> None:
-        """Read certificate and logins again.
+    @classmethod
+    def of_cruise_control(cls, table: ServiceTable) -> "HttpAccess":
+        """That of Cruise Control's API. Raises ConfigError where a file cannot be used."""
+        certificate, credentials_file = table.tls_certificate, table.cruise_control_logins
+        if table.cruise_control_properties is not None:
+            found = webserver_files(
+                table.cruise_control_properties, has_certificate=certificate is not None
+            )
+            certificate = certificate or found.certificate
+            credentials_file = credentials_file or found.credentials
+        has_logins = credentials_file is not None or table.logins is not None
+        why = table.unprotected(has_tls=certificate is not None, has_logins=has_logins)
+        if why:
+            raise ConfigError(why)
+        logins = None
+        if credentials_file is not None:
+            logins = Logins(credentials_file, read_credentials)
+        elif table.logins is not None:
+            logins = Logins(table.logins)
+        tls = None if certificate is None else ServerTls(certificate, table.tls_key)
+        return cls(tls, logins)
 
-        Raises ConfigError; then that file's former content stays in force.
+    def reload_tls(self) -> None:
+        """Read the certificate again; in the server's thread.
+
+        Raises ConfigError; then the former one stays in force.
         """
         if self.tls is not None:
             self.tls.reload()
+
+    def reload_logins(self) -> None:
+        """Read the logins again; any thread may call. Raises as `reload_tls`."""
         if self.logins is not None:
             self.logins.reload()
 

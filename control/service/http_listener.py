@@ -21,7 +21,7 @@ from typing import Any, Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from control.cruise_control.api import CruiseControlApi
+from control.cruise_control.api import CruiseControlApi, role_for
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.user_tasks import MOST_BODY as MOST_CRUISE_BODY
 from control.service.control_api import AUDIT, MOST_BODY, ControlApi, peer_in, refusal
@@ -99,6 +99,7 @@ class CruiseControlSite:
 
     socket: socket.socket
     parts: CruiseControl
+    access: HttpAccess = OPEN_ACCESS
 
 
 class HttpListener(Closing):
@@ -117,7 +118,7 @@ class HttpListener(Closing):
     ) -> None:
         """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`.
 
-        access: TLS and logins of the port that serves metrics; no other has them.
+        access: TLS and logins of the port that serves metrics.
         """
         self._api, self._control, self._access = api, control, access
         self._cruise_control = cruise_control
@@ -136,12 +137,22 @@ class HttpListener(Closing):
 
         Raises ConfigError; then what cannot be read stays as it is.
         """
-        if self._thread.is_alive():
-            # In its thread, since a handshake must not meet half of a change.
-            asyncio.run_coroutine_threadsafe(self._reload_access(), self._loop).result()
+        every = [self._access]
+        if self._cruise_control is not None:
+            every.append(self._cruise_control.access)
+        with contextlib.ExitStack() as reloads:
+            # All of them, whichever cannot be read; the stack then raises the error.
+            for access in every:
+                reloads.callback(access.reload_logins)
+                if self._thread.is_alive():
+                    reloads.callback(self._reload_tls, access)
 
-    async def _reload_access(self) -> None:
-        self._access.reload()
+    def _reload_tls(self, access: HttpAccess) -> None:
+        async def reload() -> None:
+            access.reload_tls()
+
+        # In its thread, since a handshake must not meet half of a change.
+        asyncio.run_coroutine_threadsafe(reload(), self._loop).result()
 
     def close(self) -> None:
         """Close all connections and end."""
@@ -182,8 +193,12 @@ class HttpListener(Closing):
             await opened.enter_async_context(serving)
             if self._cruise_control is not None:
                 site = self._cruise_control
-                of_cruise = cruise_control_application(site.parts.api)
-                await opened.enter_async_context(_serving(of_cruise, site.socket, self._idle_s))
+                guards = opened.enter_context(Doorkeeper(site.access.logins))
+                of_cruise = cruise_control_application(
+                    site.parts.api, guards, has_tls=bool(site.access.tls)
+                )
+                serving = _serving(of_cruise, site.socket, self._idle_s, site.access.tls)
+                await opened.enter_async_context(serving)
             await self._ended.wait()
 
 
@@ -356,19 +371,28 @@ def _is_action(request: web.Request) -> bool:
     return request.path.startswith(f"{API}/actions/")
 
 
-def cruise_control_application(api: CruiseControlApi) -> web.Application:
+def cruise_control_application(
+    api: CruiseControlApi, doors: Doorkeeper, *, has_tls: bool
+) -> web.Application:
     """What is served to clients of Cruise Control."""
     swept = _Sweeper()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         swept.touch(request.protocol)
-        if not _is_own_name(request.host):
-            return _text(403, "use http://localhost or http://127.0.0.1")
-        if _is_cross_origin(request):
+        refused = None
+        if not has_tls and not _is_own_name(request.host):
+            refused = _text(403, "use http://localhost or http://127.0.0.1")
+        elif _is_cross_origin(request, "https" if has_tls else "http"):
             # A web page could order moves without reading the answer.
-            return _text(403, "requests from web pages of other origins are refused")
-        return await handler(request)
+            refused = _text(403, "requests from web pages of other origins are refused")
+        refused = refused or await doors.refusal(request, role_for(request))
+        if refused is None:
+            return await handler(request)
+        if request.body_exists:
+            # Not read: the connection is closed after the response.
+            refused.force_close()
+        return refused
 
     app = web.Application(middlewares=[guarded], client_max_size=MOST_CRUISE_BODY)
     app[_SWEEPER] = swept
@@ -376,11 +400,11 @@ def cruise_control_application(api: CruiseControlApi) -> web.Application:
     return app
 
 
-def _is_cross_origin(request: web.Request) -> bool:
+def _is_cross_origin(request: web.Request, scheme: str) -> bool:
     """Whether a browser sends the request for a page from elsewhere (Fetch standard, `Origin`)."""
     origin = request.headers.get("Origin")
     site = request.headers.get("Sec-Fetch-Site", "none")
-    own = f"http://{request.host}"
+    own = f"{scheme}://{request.host}"
     return (origin is not None and origin != own) or site not in ("none", "same-origin")
 
 

@@ -10,6 +10,7 @@ import hmac
 import re
 import secrets
 import stat
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -76,6 +77,10 @@ class Login(FileModel):
     token: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
     """SHA-256 of a bearer token (RFC 6750)."""
 
+    def prepared(self, password: str) -> str:
+        """What `password` is the hash of, where a client sends this."""
+        return password
+
 
 class LoginsFile(FileModel):
     """The whole file."""
@@ -118,20 +123,25 @@ def check_login_name(name: str) -> None:
 class Logins:
     """The logins in force, and the check of what clients send."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises ConfigError where the file cannot be used, or others can read it."""
-        self._path = path
+    def __init__(
+        self, path: Path, read: Callable[[Path], Mapping[str, Login]] | None = None
+    ) -> None:
+        """read: for files of another form. Raises ConfigError where the file cannot be used.
+
+        Without `read`, that includes a file that others can read.
+        """
+        self._path, self._read = path, read or _read
         self._key = secrets.token_bytes(32)
         self._dummy = password_hash(secrets.token_hex())
         """So that an unknown name takes as long as a wrong password."""
         self._known: dict[str, tuple[bytes, str]] = {}
         """By name: the password that fitted last, under a key of this process, and its hash."""
-        self._logins: dict[str, Login] = {}
+        self._logins: Mapping[str, Login] = {}
         self.reload()
 
     def reload(self) -> None:
         """Read the file again. Raises ConfigError; then the former logins stay in force."""
-        self._logins = _read(self._path)
+        self._logins = self._read(self._path)
 
     def of_token(self, token: str) -> tuple[str, Role] | None:
         """Name and role of a bearer token; None for an unknown one."""
@@ -153,7 +163,8 @@ class Logins:
         """The role, None where name or password is wrong; takes some 50 ms of CPU."""
         login = self._logins.get(name)
         stored = None if login is None else login.password
-        fits = _fits(password, stored or self._dummy)
+        sent = password if login is None else login.prepared(password)
+        fits = _fits(sent, stored or self._dummy)
         if login is None or stored is None or not fits:
             return None
         self._known[name] = self._mark(password), stored

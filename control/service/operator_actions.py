@@ -385,9 +385,12 @@ class OperatorActions:
         return int(1000 * self._clock())
 
 
-def client_name(address: str) -> str:
-    """The name of a client of Cruise Control, by its address."""
-    return f"{CLIENT}{address}"
+def client_name(client: str) -> str:
+    """The name of a client of Cruise Control, by its address or `NAME@ADDRESS`.
+
+    Of a long name, the beginning is left out, so that it is a name that `check_name` accepts.
+    """
+    return CLIENT + client[len(CLIENT) - questions.MOST_NAME :]
 
 
 def _refuse_read_only(loop: "Loop") -> None:

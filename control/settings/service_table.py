@@ -71,17 +71,6 @@ def _listen(text: str) -> str:
     return text
 
 
-def _listen_locally(text: str) -> str:
-    address = listen_address(text)
-    if not address.is_loopback:
-        raise ValueError(
-            f"{address.host} can be reached from other machines, and Cruise Control's API has "
-            f"neither TLS nor a login; listen on {LOCALHOST}:{address.port}, and let a proxy with "
-            "TLS and a login forward requests from there"
-        )
-    return text
-
-
 class ServiceTable(FileModel):
     """Where `plimsoll service` listens for HTTP, and how it starts."""
 
@@ -107,12 +96,20 @@ class ServiceTable(FileModel):
     """Whether the service resumes a run that an earlier process left, with its start."""
 
     cruise_control_api: CruiseControlAccess = CruiseControlAccess.OFF
-    """What clients of Cruise Control may do on this machine: `off`, `read` (which includes dry
-    runs), or `execute`, which needs `--auto`."""
+    """What clients of Cruise Control may do: `off`, `read` (which includes dry runs), or `execute`,
+    which needs `--auto`."""
 
-    cruise_control_listen: Annotated[str, AfterValidator(_listen_locally)] = f"{LOCALHOST}:9090"
-    """Loopback address and port of Cruise Control's API, `HOST:PORT`; port 0 lets the system
-    choose one."""
+    cruise_control_listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9090"
+    """Address and port of Cruise Control's API, `HOST:PORT`; port 0 lets the system choose one. It
+    is protected like `listen`, by `tls_certificate`, and `cruise_control_logins` or `logins`."""
+
+    cruise_control_logins: UserPath | None = None
+    """File with the clients of Cruise Control's API in Cruise Control's own form, a line `NAME:
+    PASSWORD, ROLE` for each; by default those in `logins`. SIGHUP reads it again."""
+
+    cruise_control_properties: UserPath | None = None
+    """Cruise Control's own `cruisecontrol.properties`: its keys `webserver.security.*`,
+    `webserver.auth.credentials.file` and `webserver.ssl.*` protect its API as they do there."""
 
     @model_validator(mode="after")
     def _protected(self) -> Self:
@@ -123,7 +120,23 @@ class ServiceTable(FileModel):
                 f"{self.address.host} can be reached from other machines: set tls_certificate and "
                 f"logins, or listen on {LOCALHOST}:{self.address.port}"
             )
+        if self.cruise_control_properties is None:
+            has_logins = self.logins is not None or self.cruise_control_logins is not None
+            why = self.unprotected(has_tls=self.tls_certificate is not None, has_logins=has_logins)
+            if why:
+                raise ValueError(why)
         return self
+
+    def unprotected(self, *, has_tls: bool, has_logins: bool) -> str:
+        """Why Cruise Control's API may not be served with these; empty where it may."""
+        address = self.cruise_control_address
+        if address.is_loopback or (has_tls and has_logins):
+            return ""
+        return (
+            f"cruise_control_listen: {address.host} can be reached from other machines: set "
+            "tls_certificate, and cruise_control_logins or logins, or listen on "
+            f"{LOCALHOST}:{address.port}"
+        )
 
     @property
     def address(self) -> ListenAddress:

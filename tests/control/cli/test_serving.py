@@ -279,15 +279,21 @@ def test_https_with_logins_that_the_command_prints(tmp_path: Path) -> None:
         "PLIMSOLL_SERVICE__TLS_CERTIFICATE": str(certificate),
         "PLIMSOLL_SERVICE__LOGINS": str(logins),
         "PLIMSOLL_SERVICE__API": "true",
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "read",
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN": "127.0.0.1:0",
     }
 
     with Service(tmp_path, environment=environment) as service:
         match = re.search(r"metrics on (https://\S+)/metrics", service.wait_for("/metrics\n"))
+        cruise = re.search(r"API on (https://\S+)/kafkacruise", service.wait_for("cruisecontrol\n"))
         assert match is not None
+        assert cruise is not None
 
-        def asked(path: str, login: str, data: bytes | None = None) -> tuple[int, str]:
+        def asked(
+            path: str, login: str, data: bytes | None = None, site: str = match[1]
+        ) -> tuple[int, str]:
             headers = {"Authorization": login, "Content-Type": "application/json"}
-            request = urllib.request.Request(match[1] + path, data, headers)
+            request = urllib.request.Request(site + path, data, headers)
             try:
                 with urllib.request.urlopen(request, timeout=WAIT_S, context=context) as response:
                     return response.status, response.read().decode()
@@ -309,6 +315,9 @@ def test_https_with_logins_that_the_command_prints(tmp_path: Path) -> None:
         service.signalled(signal.SIGHUP)
         service.wait_for("cannot use tls_certificate")
         assert asked("/livez", "")[0] == 200
+        # Cruise Control's API has the same certificate and logins; its viewers read less.
+        for login, status in (("", 401), (eve, 403), (f"Bearer {token}", 200)):
+            assert asked("/kafkacruisecontrol/state", login, site=cruise[1])[0] == status
         service.signalled(signal.SIGTERM)
         assert service.process.wait(WAIT_S) == 0
     audit = plimsoll(tmp_path, "ctl", "audit").stdout

@@ -77,12 +77,29 @@ def test_the_default_is_on_loopback() -> None:
     assert ServiceTable().cruise_control_address == ("127.0.0.1", 9090)
 
 
-def test_cruise_controls_api_is_off_by_default_and_on_loopback_alone(tmp_path: Path) -> None:
+def test_cruise_controls_api_is_off_by_default(tmp_path: Path) -> None:
     assert ServiceTable().cruise_control_api is CruiseControlAccess.OFF
     file = tmp_path / "plimsoll.toml"
     file.write_text('[service]\ncruise_control_api = "execute"\n')
     assert load({}, config=file).service.cruise_control_api is CruiseControlAccess.EXECUTE
-    for line in ('cruise_control_api = "yes"', 'cruise_control_listen = "0.0.0.0:9090"'):
-        file.write_text(f"[service]\n{line}\n")
-        with pytest.raises(ConfigError, match=r"plimsoll\.toml, line 2: "):
-            load({}, config=file)
+    file.write_text('[service]\ncruise_control_api = "yes"\n')
+    with pytest.raises(ConfigError, match=r"plimsoll\.toml, line 2: "):
+        load({}, config=file)
+
+
+@pytest.mark.parametrize("more", ["", CERTIFICATE, 'cruise_control_logins = "x.authFile"\n'])
+def test_other_machines_use_cruise_controls_api_with_tls_and_logins_alone(
+    tmp_path: Path, more: str
+) -> None:
+    file = tmp_path / "plimsoll.toml"
+    listen = '[service]\ncruise_control_listen = "0.0.0.0:9090"\n'
+    file.write_text(listen + more)
+    message = (
+        "cruise_control_listen: 0.0.0.0 can be reached from other machines: set tls_certificate, "
+        "and cruise_control_logins or logins"
+    )
+    with pytest.raises(ConfigError, match=message):
+        load({}, config=file)
+    for logins in ("logins", "cruise_control_logins"):
+        file.write_text(f'{listen}{CERTIFICATE}{logins} = "~/file"\n')
+        assert not load({}, config=file).service.cruise_control_address.is_loopback

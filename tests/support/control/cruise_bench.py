@@ -3,12 +3,14 @@
 import contextlib
 import http.client
 import json
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from control.cruise_control.cruise_control import CruiseControl
-from control.service.http_listener import CruiseControlSite, HttpListener, bound
+from control.service.http_access import HttpAccess
+from control.service.http_listener import OPEN_ACCESS, CruiseControlSite, HttpListener, bound
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from tests.support.tui.terminals import LONG_S
@@ -44,10 +46,16 @@ class CruiseClient:
     """A client that keeps no cookies."""
 
     address: ListenAddress
+    trusted: ssl.SSLContext | None = None
+    """With it, the client speaks HTTPS."""
 
     def ask(self, method: str, path: str, *, body: bytes | None = None, **headers: str) -> Reply:
         """Send one request; underscores in names of headers stand for hyphens."""
-        connection = http.client.HTTPConnection(*self.address, timeout=LONG_S)
+        connection = (
+            http.client.HTTPConnection(*self.address, timeout=LONG_S)
+            if self.trusted is None
+            else http.client.HTTPSConnection(*self.address, timeout=LONG_S, context=self.trusted)
+        )
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body=body, headers=named)
@@ -65,11 +73,12 @@ class CruiseClient:
 
 
 @contextlib.contextmanager
-def served(parts: CruiseControl) -> Iterator[CruiseClient]:
-    """Serve the API; gives its client."""
+def served(
+    parts: CruiseControl, access: HttpAccess = OPEN_ACCESS, trusted: ssl.SSLContext | None = None
+) -> Iterator[CruiseClient]:
+    """Serve the API; gives its client. trusted: its certificates, where `access` has TLS."""
     listening = bound(ANY)
     address = ListenAddress(*listening.getsockname()[:2])
-    with HttpListener(
-        bound(ANY), ServiceState(), cruise_control=CruiseControlSite(listening, parts)
-    ):
-        yield CruiseClient(address)
+    site = CruiseControlSite(listening, parts, access)
+    with HttpListener(bound(ANY), ServiceState(), cruise_control=site):
+        yield CruiseClient(address, trusted)
