@@ -33,8 +33,10 @@ from control.cruise_control.load_documents import load, partition_load
 from control.cruise_control.planning import Planning
 from control.cruise_control.requests import (
     ENDPOINTS,
+    PERMISSIONS,
     PLANNED,
     PREFIX,
+    SETTLED,
     BadRequest,
     Endpoint,
     Request,
@@ -42,6 +44,7 @@ from control.cruise_control.requests import (
     parsed,
 )
 from control.cruise_control.reviews import review_board
+from control.cruise_control.settled_answers import permissions, settled
 from control.cruise_control.state_documents import StateSources, state
 from control.cruise_control.user_tasks import (
     MOST_ACTIVE,
@@ -122,7 +125,7 @@ class CruiseControlApi:
             "kafka_cluster_state": (self._reads, self._cluster_state),
             "user_tasks": (self._reads, lambda request: done(tasks_document(tasks, request))),
             "review_board": (self._reads, self._review_board),
-        }
+        } | dict.fromkeys(SETTLED, (self._reads, lambda request: settled(sources, request)))
         """Endpoints that are answered at once, whatever it takes."""
         self._steering: Mapping[str, Callable[[Request, str], Answer]] = {
             "stop_proposal_execution": execution.stop,
@@ -207,6 +210,8 @@ class CruiseControlApi:
             found.force_close()
             return found
         client = _client(request)
+        if name == PERMISSIONS:
+            return _response(permissions(_role(request)), as_json=asked.wants_json)
         if name in self._quickly or name in self._steering:
             pool, work = self._quickly.get(name) or (
                 self._orders,
@@ -369,6 +374,12 @@ def _client(request: web.Request) -> str:
     """The address of a client, after its name where it has logged in."""
     known = request.get(CLIENT)
     return (request.remote or "") if known is None else f"{known.name}@{known.address}"
+
+
+def _role(request: web.Request) -> Role:
+    """The role of a client; without logins, every client may do everything."""
+    known = request.get(CLIENT)
+    return Role.ADMIN if known is None else known.role
 
 
 class _Sessions:

@@ -215,8 +215,42 @@ _REVIEWS: Final = (
     _endpoint("GET", "review_board", _kinds(Kind.BROKERS, "review_ids")),
     _endpoint("POST", "review", _kinds(Kind.BROKERS, "approve discard")),
 )
+_SAMPLES: Final = _kinds(Kind.NUMBER, "start end")
+_SETTLED: Final = (
+    _endpoint(
+        "POST",
+        "admin",
+        _kinds(
+            Kind.NAMES,
+            "disable_self_healing_for enable_self_healing_for disable_concurrency_adjuster_for "
+            "enable_concurrency_adjuster_for",
+        ),
+        _kinds(
+            Kind.NUMBER,
+            "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
+            "concurrent_intra_broker_partition_movements concurrent_leader_movements "
+            "broker_concurrent_leader_movements execution_progress_check_interval_ms review_id",
+        ),
+        _kinds(Kind.BROKERS, "drop_recently_removed_brokers drop_recently_demoted_brokers"),
+        _kinds(Kind.FLAG, "min_isr_based_concurrency_adjustment"),
+    ),
+    _endpoint("POST", "pause_sampling", _kinds(Kind.NUMBER, "review_id")),
+    _endpoint("POST", "resume_sampling", _kinds(Kind.NUMBER, "review_id")),
+    _endpoint(
+        "POST",
+        "rightsize",
+        _kinds(Kind.NUMBER, "num_brokers_to_add partition_count"),
+        _kinds(Kind.REGEX, "topic"),
+    ),
+    _endpoint("GET", "train", _SAMPLES),
+    _endpoint("GET", "bootstrap", _SAMPLES, _kinds(Kind.FLAG, "clearmetrics developer_mode")),
+)
+SETTLED: Final = frozenset(found.name for found in _SETTLED)
+"""Endpoints that change nothing here."""
+PERMISSIONS: Final = "permissions"
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
-    found.name: found for found in (*_READS, *_PLANS, _STOP, *_REVIEWS)
+    found.name: found
+    for found in (*_READS, *_PLANS, _STOP, *_REVIEWS, *_SETTLED, _endpoint("GET", PERMISSIONS))
 }
 """By name."""
 

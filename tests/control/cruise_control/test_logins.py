@@ -98,6 +98,19 @@ def test_the_address_of_a_client_is_shown_without_its_name(
     assert task.client == "healthcheck@127.0.0.1"
 
 
+@pytest.mark.parametrize(
+    ("login", "status", "roles"),
+    [(AUDITOR, 403, None), (HEALTHCHECK, 200, ["USER"]), (OPERATOR, 200, ["ADMIN"])],
+    ids=["viewer", "user", "admin"],
+)
+def test_a_client_may_ask_for_its_role(
+    client: CruiseClient, login: str, status: int, roles: list[str] | None
+) -> None:
+    reply = client.get("permissions?json=true", Authorization=login)
+    assert reply.status == status
+    assert roles is None or reply.json["roles"] == roles
+
+
 def test_pages_of_the_same_origin_are_served(client: CruiseClient) -> None:
     host, port = client.address
     own = {"Authorization": HEALTHCHECK, "Origin": f"https://{host}:{port}"}
