@@ -23,6 +23,7 @@ from control.cli.options import COMMON
 from control.cli.output_types import ANSWERS
 from control.render.text import json_text
 from control.service.metric_specs import METRICS
+from control.service.open_api import published
 from control.settings.settings import Settings
 from model.exchange.json_schemas import FILES, schema_of
 from model.log_events import LogEvent
@@ -84,6 +85,7 @@ def pages() -> dict[Path, str]:
         **_page("reference/log-events", log_events()),
         **_page("architecture", packages()),
         **schemas,
+        DOCS / "reference" / "openapi.json": json_text(published()),
     }
 
 

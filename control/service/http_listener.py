@@ -24,10 +24,12 @@ from prometheus_client import CollectorRegistry
 from control.cruise_control.api import CruiseControlApi, role_for
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.user_tasks import MOST_BODY as MOST_CRUISE_BODY
+from control.render.text import json_text
 from control.service.control_api import AUDIT, MOST_BODY, ControlApi, peer_in, refusal
 from control.service.control_socket import ControlSocket
 from control.service.http_access import Doorkeeper, HttpAccess
 from control.service.logins import Role
+from control.service.open_api import API, OPEN_API, description
 from control.service.operator_actions import OperatorActions
 from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
@@ -52,7 +54,6 @@ LINGER_S: Final = 1.0
 """Time for which the rest of a request on the control socket is read and discarded."""
 _TURNS: Final = 5
 """Turns of the event loop that take a connection from its acceptance to its protocol."""
-API: Final = "/api/v1"
 OPEN_ACCESS: Final = HttpAccess()
 logger = logging.getLogger("plimsoll.service")
 
@@ -346,6 +347,7 @@ def application(
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)
+    app.router.add_get(OPEN_API, _open_api)
     app.router.add_get(f"{API}/{{document}}", partial(_document, api))
     return app
 
@@ -406,6 +408,14 @@ def _is_cross_origin(request: web.Request, scheme: str) -> bool:
     site = request.headers.get("Sec-Fetch-Site", "none")
     own = f"{scheme}://{request.host}"
     return (origin is not None and origin != own) or site not in ("none", "same-origin")
+
+
+async def _open_api(_request: web.Request) -> web.Response:
+    return web.Response(
+        text=json_text(description()),
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )
 
 
 async def _document(api: ReadApi | None, request: web.Request) -> web.Response:

@@ -26,6 +26,7 @@ from control.service.control_socket import ControlSocket
 from control.service.http_access import HttpAccess, Rates
 from control.service.http_listener import ControlSite, HttpListener, bound
 from control.service.logins import Logins, new_token, password_hash, token_hash
+from control.service.open_api import description
 from control.service.operator_actions import Action
 from control.service.server_tls import MOST_HANDSHAKES, ServerTls
 from control.service.service_state import ServiceState
@@ -34,6 +35,7 @@ from model.errors import ConfigError, GuardrailRefused
 from model.goals.goals import Goals
 from tests.control.service.test_audit_log import record
 from tests.control.service.test_control_socket import FakeActions
+from tests.support.control.open_api_schema import check_answer
 from tests.support.tls_certificates import Authority
 
 WAIT_S = 300.0
@@ -189,6 +191,23 @@ def test_admins_read_who_did_what(start: Start) -> None:
     status, text, _ = site.ask("/api/v1/audit", basic("ada"))
     assert status == 200
     assert [action["by"] for action in json.loads(text)["actions"]] == ["eve"]
+
+
+def test_answers_are_what_the_description_says(start: Start) -> None:
+    site = start()
+    AuditLog(site.folder).append(record(1))
+    assert site.ask("/openapi.json")[0] == 401
+    status, text, _ = site.ask("/openapi.json", basic("vic"))
+    assert status == 200
+    assert check_answer("/openapi.json", text) == description()
+    for path in ("/api/v1/service", "/api/v1/audit"):
+        status, text, _ = site.ask(path, basic("ada"))
+        assert status == 200
+        check_answer(path, text)
+    for action in Action:
+        status, text, _ = site.ask(f"/api/v1/actions/{action}", basic("ada"), {})
+        assert status == 200
+        check_answer(f"/api/v1/actions/{action}", text, "post")
 
 
 def test_a_client_cannot_act_under_another_name(start: Start) -> None:

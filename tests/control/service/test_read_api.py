@@ -22,6 +22,7 @@ from tests.support.control.loop_parts import (
     loop_parts,
     loop_settings,
 )
+from tests.support.control.open_api_schema import check_answer
 from tests.support.tui.terminals import LONG_S
 
 
@@ -62,7 +63,7 @@ def test_documents_are_those_of_the_commands(
     for name, model in (("status", StatusAnswer), ("plan", PlanAnswer), ("why", WhyAnswer)):
         status, texts[name] = got(served, f"/api/v1/{name}")
         assert status == 200, texts[name]
-        assert {*json.loads(texts[name])} <= {*model.model_fields}
+        assert {*check_answer(f"/api/v1/{name}", texts[name])} <= {*model.model_fields}
     found = json.loads(texts["plan"])
     assert found["plan"]["hash"] == plan.hash
     assert found["gain"] is not None
@@ -78,7 +79,7 @@ def test_recorded_decisions_are_listed(
     with Loop(settings, parts) as loop:
         assert loop.wait(lambda _view: bool(loop.reports), LONG_S)
     state.begin(settings.goals, settings.tick_s, decisions_dir=tmp_path)
-    decisions = json.loads(got(served, "/api/v1/why?last=9")[1])["decisions"]
+    decisions = check_answer("/api/v1/why", got(served, "/api/v1/why?last=9")[1])["decisions"]
     assert [d["decision"] for d in decisions][:2] == ["confirm", "plan"]
     assert len(json.loads(got(served, "/api/v1/why?last=1")[1])["decisions"]) == 1
 

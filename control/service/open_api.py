@@ -1,0 +1,230 @@
+"""The OpenAPI description of the HTTP listener, made of its table of routes and the answers' types.
+
+OpenAPI 3.1, whose schemas are JSON Schema 2020-12.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from control.cli.output_types import (
+    ANSWERS,
+    ActionAnswer,
+    AuditAnswer,
+    CtlStatusAnswer,
+    PlanAnswer,
+    StatusAnswer,
+    WhyAnswer,
+)
+from control.service.logins import Role
+from control.service.operator_actions import Action, ActionParameters
+from model.exchange.json_schemas import schema_of
+
+API: Final = "/api/v1"
+OPEN_API: Final = "/openapi.json"
+REASON: Final = "One sentence on why."
+ERRORS: Final = {
+    "400": "The parameters or the body are not valid.",
+    "401": "Log in with a name and password, or a bearer token.",
+    "403": "The role of the login does not suffice.",
+    "404": "There is no such path, or `api` in `[service]` is off.",
+    "409": "The service refuses: the header `Plimsoll-Error` names the class of the error.",
+    "413": "The body is too large, or there must be none.",
+    "415": "The body is not JSON.",
+    "429": "Too many requests, or wrong logins.",
+    "503": "Not known yet, or too busy.",
+}
+"""What other statuses mean; the answer is one sentence in plain text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One path and method."""
+
+    path: str
+    summary: str
+    method: str = "get"
+    answer: type[BaseModel] | None = None
+    """Of JSON; None for text."""
+    needs: Role | None = Role.VIEWER
+    """The role that it needs where there are logins; None for probes."""
+    body: type[BaseModel] | None = None
+    query: Mapping[str, Mapping[str, Any]] | None = None
+    """Schemas of parameters, by name."""
+    errors: Sequence[str] = ("401", "403", "429")
+
+
+_READS: Final = ("400", "401", "403", "404", "429", "503")
+_ACTS: Final = ("400", "401", "403", "404", "409", "413", "415", "429", "503")
+_WORDS: Final = {
+    Action.PAUSE: "Start no run, and no move of a run in progress.",
+    Action.RESUME: "End a pause.",
+    Action.STOP: "End the run in progress after its in-flight moves, and pause.",
+    Action.ABORT: "End the run in progress, cancel its in-flight moves, and pause.",
+    Action.THROTTLE: "Change the throttle of the run in progress to `rate`.",
+    Action.APPROVE: "Release the waiting plan.",
+    Action.REJECT: "Withdraw the waiting plan, and do not ask for it again.",
+}
+ROUTES: Final = (
+    Route(path="/livez", summary="Whether the loop turns.", needs=None, errors=("429", "503")),
+    Route(path="/readyz", summary="Whether loads are known.", needs=None, errors=("429", "503")),
+    Route(path="/metrics", summary="All metrics, in the format of Prometheus or as OpenMetrics."),
+    Route(path=OPEN_API, summary="This description.", answer=BaseModel),
+    Route(
+        path=f"{API}/status",
+        summary="Brokers, loads and deviations, as `status -o json` prints them.",
+        answer=StatusAnswer,
+        errors=_READS,
+    ),
+    Route(
+        path=f"{API}/plan",
+        summary="The result of the newest solve, as `plan -o json` prints it.",
+        answer=PlanAnswer,
+        errors=_READS,
+    ),
+    Route(
+        path=f"{API}/why",
+        summary="The newest decisions of `--auto`, as `why -o json` prints them.",
+        answer=WhyAnswer,
+        query={"last": {"type": "integer", "minimum": 1, "maximum": 9999, "default": 1}},
+        errors=_READS,
+    ),
+    Route(
+        path=f"{API}/service",
+        summary="What the service does, as `ctl status -o json` prints it; needs logins.",
+        answer=CtlStatusAnswer,
+        errors=("401", "403", "404", "429"),
+    ),
+    Route(
+        path=f"{API}/audit",
+        summary="Who did what, when, and how it ended; needs logins.",
+        answer=AuditAnswer,
+        needs=Role.ADMIN,
+        errors=("401", "403", "404", "429"),
+    ),
+    *(
+        Route(
+            path=f"{API}/actions/{action}",
+            method="post",
+            summary=f"{words} Needs logins.",
+            answer=ActionAnswer,
+            needs=Role.OPERATOR,
+            body=ActionParameters,
+            errors=_ACTS,
+        )
+        for action, words in _WORDS.items()
+    ),
+)
+"""All that the port serves; a test compares them with the paths that the server knows."""
+
+
+@cache
+def description() -> dict[str, Any]:
+    """The document; callers must not change it."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "plimsoll",
+            "version": "1",
+            "description": "The service that balances a Kafka cluster: state, plans and actions.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+@cache
+def published() -> dict[str, Any]:
+    """The same for the documentation: types of answers are the files in `docs/schemas`."""
+    files = {model.__name__: f"../schemas/{kind}.json" for kind, model in ANSWERS.items()}
+    whole = description()
+    bodies = {route.body.__name__ for route in ROUTES if route.body is not None}
+    schemas = {name: whole["components"]["schemas"][name] for name in sorted(bodies)}
+    return whole | {
+        "paths": _in_files(whole["paths"], files),
+        "components": whole["components"] | {"schemas": schemas},
+    }
+
+
+def _in_files(node: Any, files: Mapping[str, str]) -> Any:
+    if isinstance(node, list):
+        return [_in_files(each, files) for each in node]
+    if isinstance(node, dict):
+        return {key: _in_files(value, files) for key, value in node.items()}
+    if isinstance(node, str) and node.startswith(_COMPONENT):
+        return files.get(node.removeprefix(_COMPONENT), node)
+    return node
+
+
+def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": route.path.rpartition("/")[2].removesuffix(".json"),
+        "summary": route.summary,
+        "responses": {"200": _success(route, schemas)}
+        | {
+            status: {"description": ERRORS[status], "content": {"text/plain": _TEXT}}
+            for status in route.errors
+        },
+        # Where there are no logins, none is needed.
+        "security": [] if route.needs is None else [{}, {"basic": []}, {"bearer": []}],
+    }
+    if route.needs is not None:
+        found["description"] = f"Where there are logins, it needs the role `{route.needs}`."
+    if route.query:
+        found["parameters"] = [
+            {"name": name, "in": "query", "schema": dict(schema)}
+            for name, schema in route.query.items()
+        ]
+    if route.body is not None:
+        content = {"application/json": {"schema": _schema(route.body, schemas)}}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+_TEXT: Final = {"schema": {"type": "string"}}
+_COMPONENT: Final = "#/components/schemas/"
+_INNER: Final = "#/$defs/"
+"""How a schema of its own refers to the types in it."""
+
+
+def _success(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    if route.answer is None:
+        return {"description": "As text.", "content": {"text/plain": _TEXT}}
+    schema = {"type": "object"}
+    if route.answer is not BaseModel:
+        schema = _schema(route.answer, schemas)
+    return {"description": "As JSON.", "content": {"application/json": {"schema": schema}}}
+
+
+def _schema(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
+    """A reference to the schema of a type, which is added with those that it refers to."""
+    name = model.__name__
+    schema = schema_of(name, {name: model})
+    schema.pop("$schema")
+    for inner, found in {name: schema, **schema.pop("$defs", {})}.items():
+        if "$ref" not in found:
+            schemas[inner] = _referring(found)
+    return {"$ref": f"{_COMPONENT}{name}"}
+
+
+def _referring(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_referring(each) for each in node]
+    if isinstance(node, dict):
+        return {key: _referring(value) for key, value in node.items()}
+    if isinstance(node, str) and node.startswith(_INNER):
+        return f"{_COMPONENT}{node.removeprefix(_INNER)}"
+    return node
