@@ -16,7 +16,7 @@ from tests.support.control.cruise_schema import check
         ("POST", "resume_sampling?reason=x", "resumeSamplingResult", "ResumeSamplingResult"),
     ],
 )
-def test_what_needs_nothing_says_so(
+def test_requests_that_need_nothing_succeed(
     client: CruiseClient, method: str, path: str, file: str, name: str
 ) -> None:
     reply = client.ask(method, f"/kafkacruisecontrol/{path}&json=true")
@@ -44,7 +44,7 @@ def test_what_needs_nothing_says_so(
         ("admin?enable_self_healing_for=goal_violation&", "self-healing of GOAL_VIOLATION follows"),
     ],
 )
-def test_what_is_not_done_is_refused_with_the_reason(
+def test_requests_that_change_settings_are_refused_with_the_reason(
     client: CruiseClient, path: str, words: str
 ) -> None:
     reply = client.post(f"{path}json=true")
