@@ -8,6 +8,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -53,11 +54,14 @@ class Simulated:
 
 
 def simulated(*options: str, policies: tuple[str, ...] = POLICIES) -> Simulated:
-    """Run the command as a person does."""
+    """Run the command as a person does; Spark's workers use the Python of this process."""
     named = [option for name in policies for option in ("--policy", name)]
     order = [str(PLIMSOLL), "simulate", "--days", str(DAYS), "-o", "json", *named, *options]
     began, before = time.perf_counter(), os.times()
-    done = subprocess.run(order, check=True, stdout=subprocess.PIPE, text=True)
+    environment = {"PLIMSOLL_SPARK": json.dumps({"spark.pyspark.python": sys.executable})}
+    done = subprocess.run(
+        order, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+    )
     wall_s, after = time.perf_counter() - began, os.times()
     children = (
         after.children_user - before.children_user + after.children_system - before.children_system
