@@ -25,14 +25,14 @@ def load(name: str) -> Snapshot:
 
 
 @cache
-def plan_of(name: str) -> Plan:
-    best = solve(load(name), Goals(), SolveLimits()).best
+def plan_of(name: str, work: float = SolveLimits().work) -> Plan:
+    best = solve(load(name), Goals(), SolveLimits(work=work)).best
     assert best is not None
     return best
 
 
-def plan_bytes(name: str) -> bytes:
-    return canonical(plan_of(name).model_dump(mode="json"))
+def plan_bytes(name: str, work: float = SolveLimits().work) -> bytes:
+    return canonical(plan_of(name, work).model_dump(mode="json"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -80,7 +80,7 @@ def test_another_process_makes_the_same_bytes(name: str) -> None:
     """Another hash seed and another process change nothing."""
     code = (
         "import sys; from tests.solver.test_fixtures import plan_bytes; "
-        f"sys.stdout.buffer.write(plan_bytes({name!r}))"
+        f"sys.stdout.buffer.write(plan_bytes({name!r}, 1.0))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -89,4 +89,4 @@ def test_another_process_makes_the_same_bytes(name: str) -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(ROOT)},
     )
-    assert run.stdout == plan_bytes(name)
+    assert run.stdout == plan_bytes(name, 1.0)
