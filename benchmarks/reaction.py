@@ -59,7 +59,9 @@ HEAD: Final = (
 TIMES: Final = 10
 EVENTS: Final = 3
 HOURS: Final = 1
-KAFKA_TIMES: Final = 3
+KAFKA_TIMES: Final = 10
+BURST_TIMES: Final = 3
+QUIET_MINUTES: Final = 10.0
 START_MS: Final = 1_700_000_000_000
 BROKERS: Final = 3
 PARTITIONS: Final = 12
@@ -462,7 +464,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "double": (
         "Local Kafka, a load that doubles",
         "Seconds from the shift of 24 partitions, 6 MB/s at first; brokers, producer and plimsoll "
-        "share the machine.",
+        "share the machine, so that other work on it counts, too.",
         lambda: reaction_kafka.shifts(2.0, KAFKA_TIMES),
     ),
     "half": (
@@ -473,7 +475,12 @@ SECTIONS: Final[dict[str, Section]] = {
     "bursts": (
         "Local Kafka, bursts",
         "Each burst was followed by half a minute of even load.",
-        lambda: reaction_kafka.bursts(KAFKA_TIMES),
+        lambda: reaction_kafka.bursts(BURST_TIMES),
+    ),
+    "settled": (
+        "Local Kafka, a load that stays shifted",
+        "Two of three brokers get more load for good; then nothing should happen any more.",
+        lambda: reaction_kafka.quiet(QUIET_MINUTES),
     ),
 }
 

@@ -26,6 +26,7 @@ from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from model.evaluate import evaluate
 from model.goals.goals import Cooldown, Goals
 from model.ids import BrokerId
 from model.run import MoveState
@@ -38,6 +39,8 @@ BROKER_COUNT: Final = 3
 PATIENCE_S: Final = 120.0
 SETTLED_S: Final = 25.0
 """Even load before each shift."""
+SHIFTS_PER_LOOP: Final = 3
+"""A loop that sees more shifts to and fro takes them for feedback of its own runs, and pauses."""
 PLAIN: Final = {"segment.bytes": str(2 * 2**20), "retention.bytes": str(16 * 2**20)}
 NO_COOLDOWN: Final = {kind: Cooldown(rest_s=0.0, return_window_s=0.0) for kind in StorageKind}
 
@@ -86,12 +89,13 @@ class Bench:
         found = {row.id.partition: row.leader for row in snapshot.rows() if row.id.topic == TOPIC}
         return [found[number] for number in range(PARTITIONS)]
 
-    def shift(self, factor: float) -> None:
-        """Load the broker with most partitions by this factor, the others evenly."""
+    def shift(self, *factors: float) -> None:
+        """Load the brokers with most partitions by these factors, all others evenly."""
         leaders = self.leaders()
         counts = Counter(leaders)
-        loaded = max(sorted(counts), key=lambda broker: counts[broker])
-        weights = [(factor if b == loaded else 1.0) / counts[b] for b in leaders]
+        loaded = sorted(counts, key=lambda broker: (-counts[broker], broker))
+        factor = dict(zip(loaded, factors, strict=False))
+        weights = [factor.get(b, 1.0) / counts[b] for b in leaders]
         self._load.shift(tuple(weights), BYTES_PER_S * sum(weights) / BROKER_COUNT)
 
     def settle(self) -> None:
@@ -105,17 +109,30 @@ class Bench:
             if time.monotonic() > deadline_s or self.loop.error is not None:
                 sys.exit(f"the cluster is not balanced: {self.loop.view.message}")
 
-    def react(self, factor: float) -> dict[str, float]:
-        """Shift the load for good; seconds until plan, run and first request."""
+    def react(self, *factors: float) -> dict[str, float]:
+        """Shift the load for good; seconds until plan, run, first request and balance.
+
+        `moves` counts those of all runs until then.
+        """
         self.settle()
+        runs = len(self.loop.reports)
         self.times.clear()
         begun_s = time.monotonic()
-        self.shift(factor)
+        self.shift(*factors)
         while "request" not in self.times.at_s and time.monotonic() - begun_s < PATIENCE_S:
             time.sleep(0.05)
         at_s = {what: s - begun_s for what, s in self.times.at_s.items()}
-        self.loop.wait(lambda view: view.phase is not Phase.RUNNING, PATIENCE_S)
-        return at_s
+        if self.loop.wait(lambda view: view.phase is Phase.BALANCED, PATIENCE_S):
+            at_s["balance"] = time.monotonic() - begun_s
+        moves = [move for report in self.loop.reports[runs:] for move in report.moves]
+        return at_s | {"moves": len(moves)}
+
+    def rest(self, length_s: float) -> tuple[int, int]:
+        """Plans that wait or ran, and runs, while the load stays as it is."""
+        self.times.clear()
+        runs = len(self.loop.reports)
+        time.sleep(length_s)
+        return int("plan" in self.times.at_s), len(self.loop.reports) - runs
 
     def bear(self, factor: float, length_s: float) -> bool:
         """Shift the load for so long; whether a run began."""
@@ -154,18 +171,53 @@ def bench() -> Iterator[Bench]:
 
 def shifts(factor: float, times: int) -> str:
     """Table of the seconds after a shift."""
-    with bench() as found:
-        seen = []
-        for _ in range(times):
-            seen.append(found.react(factor))
-            print(factor, seen[-1], flush=True)
-    words = {"plan": "plan", "run": "run approved", "request": "first request"}
+    seen: list[dict[str, float]] = []
+    while len(seen) < times:
+        with bench() as found:
+            for _ in range(min(SHIFTS_PER_LOOP, times - len(seen))):
+                seen.append(found.react(factor))
+                print(factor, seen[-1], flush=True)
+    words = {
+        "plan": "plan",
+        "run": "run approved",
+        "request": "first request",
+        "balance": "balanced",
+    }
     rows = []
     for what, name in words.items():
         values = [at_s.get(what, float("inf")) for at_s in seen]
         middle = statistics.median(values)
         rows.append((name, *(f"{s:.1f} s" for s in (min(values), middle, max(values)))))
+    counts = [at_s["moves"] for at_s in seen]
+    middle = statistics.median(counts)
+    rows.append(("moves", *(f"{count:g}" for count in (min(counts), middle, max(counts)))))
     return table((f"load x {factor:g}, {times} times", "least", "median", "most"), rows)
+
+
+def quiet(minutes: float) -> str:
+    """Table of a shift of two brokers' loads, and of what follows while the load stays."""
+    with bench() as found:
+        seen = found.react(3.0, 2.0)
+        plans, runs = found.rest(60.0 * minutes)
+        off = spread(found.loop, Goals(cooldown=NO_COOLDOWN))
+    rows = [
+        ("first request", f"{seen.get('request', float('inf')):.1f} s"),
+        ("balanced", f"{seen.get('balance', float('inf')):.1f} s"),
+        ("moves", f"{seen['moves']:g}"),
+        (f"further plans in {minutes:g} minutes", f"{plans}"),
+        (f"further runs in {minutes:g} minutes", f"{runs}"),
+        ("largest deviation from the average at the end", f"{off:.1%}"),
+    ]
+    return table(("loads of three brokers from 1/1/1 to 3/2/1", "seen"), rows)
+
+
+def spread(loop: Loop, goals: Goals) -> float:
+    """Largest deviation of a broker from the average, as a share of it, in any resource."""
+    snapshot = loop.view.snapshot
+    if snapshot is None:
+        sys.exit("no load has been measured")
+    found = evaluate(snapshot, goals, ()).deviations.values()
+    return max(abs(deviation) for by_broker in found for deviation in by_broker.values())
 
 
 def bursts(times: int) -> str:
@@ -182,13 +234,15 @@ def bursts(times: int) -> str:
 def main() -> None:
     """Measure, and print what belongs into `reaction.md`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("double", "half", "bursts"))
+    parser.add_argument("--only", choices=("double", "half", "bursts", "quiet"))
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=10.0)
     arguments = parser.parse_args()
     parts: dict[str, Callable[[], str]] = {
         "double": lambda: shifts(2.0, arguments.times),
         "half": lambda: shifts(1.5, arguments.times),
         "bursts": lambda: bursts(arguments.times),
+        "quiet": lambda: quiet(arguments.minutes),
     }
     for name, measure in parts.items():
         if arguments.only in (None, name):
