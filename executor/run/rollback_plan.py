@@ -237,6 +237,8 @@ def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
         _cost(plan, key, deviation) - _cost(plan, key, broker.deviation_after[key])
         for broker in brokers
         for key, deviation in broker.deviation_before.items()
+        # A dimension may count at one of two replication factors only.
+        if key in broker.deviation_after
     )
     return rounded(max(0.0, plan.objective_before + change))
 

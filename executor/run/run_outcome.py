@@ -125,11 +125,12 @@ def _known(deviations: Loads, loads: Loads) -> Loads:
 
 
 def _deviation(broker: BrokerChange, dimension: str, achieved: Loads) -> float | None:
-    """Scale the larger planned deviation to the achieved load: utilisation is linear in it."""
-    load, there = max(
-        (broker.before[dimension], broker.deviation_before[dimension]),
-        (broker.after[dimension], broker.deviation_after[dimension]),
-    )
+    """Scale the larger planned deviation to the achieved load: utilisation is linear in it.
+
+    A dimension may count only after a plan that changes the replication factor.
+    """
+    planned = ((broker.before, broker.deviation_before), (broker.after, broker.deviation_after))
+    load, there = max((at[dimension], by[dimension]) for at, by in planned if dimension in by)
     if load <= 0:
         return None
     return rounded((there + 1) * achieved[dimension] / load - 1)

@@ -6,13 +6,16 @@ import pytest
 
 from executor.executor import Executor
 from executor.journal.run_history import past_run
+from executor.run.operator_control import Steering
 from executor.run.run_outcome import recounted
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, read_plan, write_plan
 from model.run import MoveState, RunReport, RunState
+from solver.replication.replication_plan import replication_plan
 from solver.solve import solve
 from tests.support.control.loop_parts import MB, cluster
+from tests.support.control.simulated_tasks import TOPIC, SimulatedTask
 from tests.support.executor.simulated_runs import run_until_stopped
 from tests.support.lab.simulated_clusters import simulated_of
 
@@ -94,3 +97,19 @@ def test_a_rollback_plan_starts_from_the_present_loads(tmp_path: Path, stop_afte
             assert deviation == pytest.approx(at_once, abs=1e-6)
             before = first.deviations[key][broker.id]
             assert broker.deviation_after[key] == pytest.approx(before, abs=1e-6)
+
+
+def test_a_dimension_that_counts_only_at_the_end_is_reported(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=[(1, 2), (2, 3)], remove=())
+    plan = replication_plan(at.snapshot(), GOALS, SolveLimits(), {TOPIC: 3})
+    assert plan is not None
+    new = {key for b in plan.brokers for key in {*b.deviation_after} - {*b.deviation_before}}
+    assert new
+    executor = at.executor()
+    report = executor.execute(
+        plan, journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
+    )
+    assert report.state is RunState.DONE
+    assert new <= {key for broker in report.brokers for key in broker.deviation_achieved}
+    back, left = executor.plan_rollback(tmp_path, None)
+    assert (len(back.moves), left) == (len(plan.moves), [])
