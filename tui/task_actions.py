@@ -16,6 +16,7 @@ from tui.loop_port import Engine
 from tui.screens.approve import Preview
 from tui.screens.broker_menu import EXCLUDE, INCLUDE, BrokerMenu, Chosen
 from tui.screens.form import FormScreen
+from tui.screens.many_brokers import ManyBrokersScreen
 from tui.screens.question import Question
 from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.disabled_reasons import refusal
@@ -175,28 +176,27 @@ class TaskActions:
         if brokers is None:
             return
 
+        change = tasks.exclude if excluded else tasks.include
+        what = "Exclude" if excluded else "Include"
+        words = f"{what.lower()} {brokers_text(brokers)}"
+
+        def mark() -> None:
+            """Set or remove the marks; from another thread."""
+            said = change(cluster_id, brokers, self._user)
+            self._app.call_from_thread(self._app.log_action, words)
+            self._app.call_from_thread(self._report, f"done: {words}", said)
+
         def answered(yes: bool | None) -> None:
             if yes:
-                marking = self._mark(cluster_id, brokers, excluded=excluded)
-                self._app.run_worker(marking, group="task")
+                self._app.run_worker(self._done(mark), group="task")
 
-        act = "Exclude" if excluded else "Include"
         text = excluded_text(brokers) if excluded else included_text(brokers)
-        title = f"{act} {brokers_text(brokers)}?"
-        self._app.push_screen(Question(title, text, yes=act, no="Cancel"), answered)
-
-    async def _mark(
-        self, cluster_id: str, brokers: tuple[BrokerId, ...], *, excluded: bool
-    ) -> None:
-        tasks, user = self._engine.tasks, self._user
-        if tasks is None:
+        title = f"{what} {brokers_text(brokers)}?"
+        if all_brokers(brokers):
+            cluster_name = self._app.moment.view.cluster_name
+            self._app.push_screen(ManyBrokersScreen(title, text, cluster_name, mark, what))
             return
-        change = tasks.exclude if excluded else tasks.include
-        said = await self._result(lambda: change(cluster_id, brokers, user))
-        if said is not None:
-            words = f"{'exclude' if excluded else 'include'} {brokers_text(brokers)}"
-            self._app.log_action(words)
-            self._report(f"done: {words}", said)
+        self._app.push_screen(Question(title, text, yes=what, no="Cancel"), answered)
 
     # ---- tasks that exist
 

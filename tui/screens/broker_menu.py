@@ -78,10 +78,11 @@ class BrokerMenu(Covered[Chosen]):
         event.stop()
         line = self.query_one("#refused", Static)
         try:
-            words = brokers_text(self._named.among(self._members), _SHOWN)
+            words, fault = brokers_text(self._named.among(self._members), _SHOWN), False
         except ConfigError as exc:
-            words = str(exc)
+            words, fault = str(exc), True
         line.update(words)
+        line.set_class(fault, "-fault")
         line.display = event.value != str(self._broker)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

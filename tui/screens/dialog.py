@@ -14,7 +14,14 @@ from textual.widgets import Button, Input, Label, Static
 from model.errors import PlimsollError
 from tui.screens.too_small import Covered
 
+LONG_TITLE: Final = 50
+"""Characters from which a title is wrapped."""
 UNREAD: Final = "▼ more below: page down"
+
+
+def title_classes(title: str) -> str:
+    """Classes of the label of a title, which is wrapped where it would be cut."""
+    return "title -long" if len(title) > LONG_TITLE else "title"
 
 
 class Dialog(Covered[None]):
@@ -112,7 +119,7 @@ class NamedDialog(Dialog):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog named"):
-            yield Label(self._title, classes="title", markup=False)
+            yield Label(self._title, classes=title_classes(self._title), markup=False)
             with VerticalScroll(id="texts", can_focus=False):
                 yield Static(id="refused", markup=False)
                 yield from self.first()

@@ -5,6 +5,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Label, Static
 
+from tui.screens.dialog import title_classes
 from tui.screens.too_small import Covered
 
 
@@ -20,7 +21,7 @@ class Question(Covered[bool]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog", can_focus=False):
-            yield Label(self._title, classes="title", markup=False)
+            yield Label(self._title, classes=title_classes(self._title), markup=False)
             yield Static(self._text, markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(self._no, id="no", variant="primary")

@@ -1,17 +1,23 @@
 """Requests for the broker under the cursor: the menu, the plan, and what is stored."""
 
+from collections.abc import Sequence
+
+import pytest
 from textual.widgets import Button, Input, OptionList, Static
 
 from control.loop.view import Mode
 from control.tasks.broker_task import brokers_text
 from model.errors import GuardrailRefused
+from model.ids import BrokerId
 from tests.support.tui.app_harness import USER, Stage, stage
 from tests.support.tui.large_clusters import crowded
 from tests.support.tui.loop_views import CONNECTING, NAME, FakeTasks, plan, plan_ready, running
 from tui.screens.broker_menu import BrokerMenu
 from tui.screens.form import FormScreen
+from tui.screens.many_brokers import ManyBrokersScreen
 from tui.screens.question import Question
 from tui.screens.task_plan import TaskPlanScreen
+from tui.viewmodel.tasks.task_questions import ranges
 
 SETTLED = 3
 """Rounds until requests that begin with the answer to another one are done."""
@@ -188,7 +194,33 @@ async def test_a_question_names_every_broker() -> None:
         for _ in range(SETTLED):
             await on.settle()
         words = " ".join(str(s.render()) for s in on.app.screen.query(Static))
-        assert ", ".join(map(str, ids)) in words
+        assert f"brokers: {ids[0]}-{ids[-1]}" in words
+        title = on.app.screen.query_one(".title")
+        assert title.size.height == 2, "a long title is wrapped, not cut"
+        # So many need the cluster's name.
+        assert isinstance(on.app.screen, ManyBrokersScreen)
+        await on.press("enter")
+        assert tasks(on).marked == []
+        await on.press("pagedown", "pagedown", *view.cluster_name, "enter")
+        for _ in range(SETTLED):
+            await on.settle()
+        assert tasks(on).marked == [(tuple(ids), USER, True)]
+        assert len(on.app.screen_stack) == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ((), ""),
+        ((7,), "7"),
+        ((0, 1), "0-1"),
+        ((1, 2, 3, 5, 7, 8), "1-3, 5, 7-8"),
+        (range(1, 301), "1-300"),
+        ((2, 4, 6), "2, 4, 6"),
+    ],
+)
+def test_ids_are_all_named_in_little_space(ids: Sequence[int], text: str) -> None:
+    assert ranges([BrokerId(b) for b in ids]) == text
 
 
 async def test_without_changes_a_run_or_loads_nothing_is_requested() -> None:

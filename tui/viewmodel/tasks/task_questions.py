@@ -44,7 +44,18 @@ def included_text(brokers: Sequence[BrokerId]) -> str:
 
 def all_brokers(brokers: Sequence[BrokerId]) -> str:
     """Every broker of a request that its title does not name in full; empty where it does."""
-    return "" if len(brokers) <= _NAMED else f"brokers: {', '.join(map(str, brokers))}"
+    return "" if len(brokers) <= _NAMED else f"brokers: {ranges(brokers)}"
+
+
+def ranges(brokers: Sequence[BrokerId]) -> str:
+    """Ascending ids, all of them, in little space: `1-40, 42, 50-52`."""
+    found: list[list[int]] = []
+    for broker in brokers:
+        if found and broker == found[-1][-1] + 1:
+            found[-1][1:] = [broker]
+        else:
+            found.append([broker])
+    return ", ".join("-".join(map(str, ends)) for ends in found)
 
 
 def _all(brokers: Sequence[BrokerId]) -> str:
