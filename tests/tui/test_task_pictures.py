@@ -1,14 +1,18 @@
 """Pictures of the screen of tasks; `--snapshot-update` draws them again."""
 
+from collections.abc import Callable
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from control.tasks.task_listing import TaskListing
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.listed_tasks import every_kind, own, without_archive
 from tests.support.tui.loop_views import NAME, plan, plan_ready
 from tests.tui.test_pictures import picture, picture_of
+from tui.screens.approve import ESTIMATING
+from tui.screens.task_plan import TaskPlanScreen
 from tui.themes import COLOUR_BLIND, ascii_text
 
 __all__ = ["picture"]
@@ -21,6 +25,21 @@ async def _show(on: Stage, listed: TaskListing) -> None:
     on.loop.tasks.listed = listed
     await on.press("7")
     await on.settle()
+
+
+async def _until(on: Stage, fits: Callable[[], bool]) -> None:
+    """Wait for what another thread reads or finds; a key pressed before acts on older rows."""
+    while not fits():
+        await on.pilot.pause(0.01)
+
+
+async def _plan_is_asked(on: Stage) -> None:
+    """Wait until the approval of a task's plan takes keys and shows its estimate."""
+    await _until(on, lambda: isinstance(on.app.screen, TaskPlanScreen))
+    await _until(on, lambda: isinstance(on.app.focused, Input))
+    takes = on.app.screen.query_one("#takes", Static)
+    await _until(on, lambda: str(takes.render()) != ESTIMATING)
+    on.app.screen.query_one(Input).cursor_blink = False
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -69,9 +88,10 @@ async def test_questions_about_a_task(size: tuple[int, int], picture: SnapshotAs
         await _show(on, every_kind())
         assert on.loop.tasks is not None
         on.loop.tasks.plan = plan()
-        await on.press("1", "7", *["down"] * 3, "R")
-        await on.settle()
-        on.app.screen.query_one(Input).cursor_blink = False
+        await on.press("1", "7")
+        await _until(on, lambda: len(on.table("#tasks")) > len(own().tasks))
+        await on.press(*["down"] * 3, "R")
+        await _plan_is_asked(on)
         await on.press(*NAME)
         assert await picture_of(on) == picture(name="approve")
 
@@ -82,8 +102,6 @@ async def test_requests_for_a_broker(size: tuple[int, int], picture: SnapshotAss
         await on.press("o")
         assert await picture_of(on) == picture(name="menu")
         await on.press("enter")
-        for _ in range(3):
-            await on.settle()
+        await _plan_is_asked(on)
         on.app.clear_notifications()
-        on.app.screen.query_one(Input).cursor_blink = False
         assert await picture_of(on) == picture(name="plan")
