@@ -4,6 +4,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,8 +33,11 @@ WORK: Final = 2.0
 """Search budget; enough for a plan of such a cluster that is close to its bound."""
 THROTTLE_BYTES_PER_S: Final = 40_000_000
 PER_BROKER_BYTES_PER_S: Final = 2_000_000
-"""Least throttle per broker: larger clusters have more traffic per broker, and a
-throttle below the produced rate is refused."""
+"""Least throttle per broker: larger clusters have more traffic per broker."""
+THROTTLE_STEP: Final = 10_000_000
+"""The throttle is a multiple of this, bytes/s."""
+MOVES_IN_FLIGHT: Final = 6
+"""Moves at once; larger clusters allow more."""
 POLL_S: Final = 1.0
 """Time between two polls of in-flight moves, by the simulated clock."""
 NAME: Final = "demo"
@@ -62,7 +66,7 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
         tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
         LiveCluster(world, speed=order.speed) as live,
     ):
-        own = _own(settings, order, Path(folder))
+        own = _own(settings, order, Path(folder), live)
         tasks, marks = _tasks(own, order, live), MarkedBrokers(own.state_dir)
         parts = LoopParts(
             observer=lambda: LiveObserver(live, marked=marks),
@@ -77,16 +81,27 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
             yield loop
 
 
-def _own(settings: Settings, order: SimulatedDemoOptions, folder: Path) -> Settings:
-    usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
+def _own(
+    settings: Settings, order: SimulatedDemoOptions, folder: Path, live: LiveCluster
+) -> Settings:
     return settings.model_copy(
         update={
             "state_dir": folder,
             "name": NAME,
             "goals": _goals(settings.goals),
-            "throttle": settings.throttle or usual,
+            "throttle": settings.throttle or _usual_throttle(order, live),
         }
     )
+
+
+def _usual_throttle(order: SimulatedDemoOptions, live: LiveCluster) -> int:
+    """A throttle that no plan is refused under, bytes per second."""
+    needed = ceil(live.copies_need(_in_flight(order)) / THROTTLE_STEP) * THROTTLE_STEP
+    return max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S, needed)
+
+
+def _in_flight(order: SimulatedDemoOptions) -> int:
+    return max(MOVES_IN_FLIGHT, order.brokers // 2)
 
 
 def _goals(goals: Goals) -> Goals:
@@ -96,7 +111,6 @@ def _goals(goals: Goals) -> Goals:
 
 
 def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
-    in_flight = max(6, order.brokers // 2)
     return LoopSettings(
         bootstrap=BOOTSTRAP,
         name=NAME,
@@ -105,7 +119,11 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
         solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
         effort=own.solve.effort,
         limits=EAGER.model_copy(
-            update={"moves_in_flight": in_flight, "replica_moves": 10_000, "leader_changes": 10_000}
+            update={
+                "moves_in_flight": _in_flight(order),
+                "replica_moves": 10_000,
+                "leader_changes": 10_000,
+            }
         ),
         journal_dir=journal_dir(own),
         tick_s=0.25,

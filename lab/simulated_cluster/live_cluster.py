@@ -10,7 +10,12 @@ import numpy as np
 
 from executor.client.responses import ClusterView, LogDirView
 from executor.timing import Timing
-from lab.simulated_cluster.demo_cluster import DemoClusterOptions, initial_snapshot, simulated
+from lab.simulated_cluster.demo_cluster import (
+    RACKS,
+    DemoClusterOptions,
+    initial_snapshot,
+    simulated,
+)
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
@@ -41,6 +46,10 @@ MOST_BUSY: Final = 0.95
 """Share of its time from which a disk gets no slower."""
 DEPTH: Final = (0.05, 0.3)
 """Range of the amplitude of a topic's rate, as a share of the mean."""
+FEW: Final = 6
+"""Moves at once that may all have the same leader."""
+THROTTLE_MARGIN: Final = 2
+"""Least throttle as a multiple of what replicas fetch to keep up, as the executor demands."""
 PERIOD_S: Final = (240.0, 900.0)
 """Range of the period of a topic's rate."""
 
@@ -74,6 +83,11 @@ class TopicSines:
         turn = 2 * np.pi * now_s / self.period_s + self.phase
         of_topic: Floats = 1 + self.depth * np.sin(turn)
         return of_topic[self.topic]
+
+
+def _largest(values: Floats, count: int) -> float:
+    """Sum of the largest values; values: (n,)."""
+    return float(np.sort(values)[-count:].sum())
 
 
 class LiveCluster(Closing):
@@ -132,6 +146,19 @@ class LiveCluster(Closing):
         with self.lock:
             used = self.cluster.used_bytes(broker)
         return max(0, int(self._disk_bytes[broker] - used))
+
+    def copies_need(self, at_once: int) -> float:
+        """Bytes per second and broker under which no throttle is refused.
+
+        A throttle has to exceed what replicas fetch from a leader, at the peak of the loads, of
+        the largest partitions that move at once. A few of them may get the same leader; of many,
+        each broker leads what it leads at the start, at most.
+        """
+        columns = self._mean.partitions
+        peaks = self._loads[:, 0] * (1 + self._sines.depth[self._sines.topic])
+        led = [peaks[columns.leader == b.id] for b in self._mean.header.brokers]
+        most = max(_largest(peaks, min(at_once, FEW)), *(_largest(of, at_once) for of in led))
+        return THROTTLE_MARGIN * RACKS * most
 
     def admin(self) -> "LiveAdmin":
         """Create a client of the cluster."""
