@@ -451,10 +451,14 @@ class Executor(Closing):
         A reassignment in progress shows its old and new replicas. Raises as the cluster's calls do.
         """
         wanted = {*brokers}
+        return {pid: held for pid, held in self.replica_lists().items() if wanted & {*held}}
+
+    def replica_lists(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
+        """Replica lists of all partitions, sorted; old and new ones as for `replicas_on`."""
         found = {pid: view.replicas for pid, view in self._admin.partitions().items()}
         for pid, target in self._admin.reassignments().items():
             found[pid] = tuple(dict.fromkeys((*target, *found.get(pid, ()))))
-        return {pid: held for pid, held in sorted(found.items()) if wanted & {*held}}
+        return dict(sorted(found.items()))
 
     def replicas_in(self, broker: BrokerId, paths: Collection[str]) -> list[PartitionId]:
         """Partitions whose replica on this broker is in one of these log directories, sorted.

@@ -16,7 +16,7 @@ from control.loop.loop import Loop
 from control.settings.trigger_table import Response, TriggerTable
 from control.tasks import operations, task_runner
 from control.tasks.broker_task import BrokerTask, TaskPhase
-from control.tasks.operations import Left
+from control.tasks.operation_rules import Left
 from control.tasks.task_archive import TaskArchive
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_hold import TaskHold

@@ -103,12 +103,13 @@ GROUPS: Final = {
     "disk": {
         "remove": "Move all replicas out of log directories of a broker. Killed at any point, the "
         "same command continues.",
-        "heal": "Create the replicas of failed log directories again on other brokers.",
+        "heal": "Create the replicas of failed log directories again on other brokers. Killed at "
+        "any point, the same command continues.",
         "include": "End the cordons of log directories that disk remove has set.",
     },
     "cluster": {
         "repair": "Move replicas off dead brokers and failed directories, and to where racks, pins "
-        "and placements want them."
+        "and placements want them. Killed at any point, the same command continues."
     },
     "task": {
         "list": "List the tasks of this state folder, and of the archive if set.",
@@ -118,7 +119,7 @@ GROUPS: Final = {
     },
     "topic": {
         "set-replicas": "Give every partition of topics so many replicas. Killed at any point, "
-        "plimsoll run --resume continues."
+        "the same command continues."
     },
     "notify": {"test": "Send a message to every receiver of the settings, and say who got it."},
     "config": {"show": "Show every setting with its value and where it comes from."},

@@ -901,6 +901,12 @@ class TaskAnswer(Answer):
     brokers: tuple[int, ...]
     onto: int | None
     """The broker that replaces them; None but for `replace`."""
+    paths: tuple[str, ...]
+    """Log directories of its broker; empty but for `disk-remove`."""
+    topics: tuple[str, ...]
+    """Empty but for `set-replicas`."""
+    replicas: int | None
+    """Of each partition of its topics; None but for `set-replicas`."""
     by: str
     phase: TaskPhase
     note: str

@@ -13,7 +13,7 @@ from control.cli.invocation import Origin
 from control.cli.narration import RunNarrator
 from control.cli.output import Form
 from control.cli.output_types import TaskAnswer
-from control.cli.plan_execution import plan_confirmed, steered_by_signals
+from control.cli.plan_execution import plan_confirmed, refuse_read_only, steered_by_signals
 from control.cli.progress_line import PLAN, shown
 from control.render.task_text import task_text
 from control.render.text import answer_text
@@ -23,6 +23,7 @@ from control.settings.solve_table import task_limits
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan, TaskParts
+from control.tasks.task_request import TaskRequest, requested_task
 from control.tasks.task_runner import TaskRunner, cancel
 from model.errors import GuardrailRefused
 from model.goals.goals import Goals
@@ -32,6 +33,8 @@ from solver.report.result import Result
 from solver.solve import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from control.cli.invocation import ExecutionOptions
     from executor.executor import Executor
 
@@ -51,6 +54,36 @@ def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
     """Solve with the limits of a task; show the progress on a terminal."""
     limits = task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers))
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
+
+
+def request(
+    settings: Settings,
+    purpose: str,
+    asked: "Callable[[Snapshot], TaskRequest]",
+    options: "ExecutionOptions",
+    output: Form,
+    rehearse: "Callable[[Settings, Snapshot, BrokerTask, ExecutionOptions, Form], int]",
+) -> int:
+    """Request a task or continue it, and work on it to its end; the exit code.
+
+    purpose: what changes are needed for. asked: reads the request, given the cluster; raises where
+    it names something unknown. rehearse: prints the next plan of a task, for `--dry-run`.
+    """
+    refuse_read_only(
+        options.allow_changes or options.dry_run, f"{purpose}, or --dry-run to see the plan"
+    )
+    files = compose.task_files(settings)
+    files.all()
+    if not options.dry_run:
+        refuse_unasked(options)
+    snapshot = snapshot_of(settings, Origin())
+    task, again = requested_task(files, snapshot, settings.goals, asked(snapshot))
+    if options.dry_run:
+        return rehearse(settings, snapshot, task, options, output)
+    if not again:
+        task = files.store(task)
+    print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
+    return work_on(settings, task, options, output, snapshot)
 
 
 def work_on(

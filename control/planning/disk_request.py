@@ -169,13 +169,10 @@ class DiskPlan:
 
 
 def later_notes(later: int) -> list[str]:
-    """A sentence on the partitions that budgets leave to another plan, if there are any."""
+    """A sentence on the partitions that budgets leave to a later plan, if there are any."""
     if not later:
         return []
-    return [
-        f"budgets leave {count_text(later, 'partition')} to the next plan; run the same command "
-        "again"
-    ]
+    return [f"budgets leave {count_text(later, 'partition')} to the next plan of the task"]
 
 
 def counted(partitions: Sequence[PartitionId]) -> str:
@@ -203,8 +200,7 @@ def plan_disk_removal(
     Raises GuardrailRefused, and names the partition, the directory or the broker.
     """
     snapshot = without_cooldowns(snapshot)
-    for reason in _obstacles(snapshot, broker, paths):
-        raise _refused(broker, paths, reason)
+    refuse_emptying(snapshot, broker, paths)
     found = with_topic_placements(goals, snapshot)
     update = {
         "emptied": emptied_dirs(broker, paths),
@@ -239,6 +235,12 @@ def plan_disk_removal(
         least_bytes=least_moved(snapshot, broker, paths),
         least_outside=least_outside(snapshot, goals, broker, paths),
     )
+
+
+def refuse_emptying(snapshot: Snapshot, broker: BrokerId, paths: Sequence[str]) -> None:
+    """Raise GuardrailRefused where the request is impossible whatever is planned."""
+    for reason in _obstacles(snapshot, broker, paths):
+        raise _refused(broker, paths, reason)
 
 
 def _refused(broker: BrokerId, paths: Sequence[str], reason: str) -> GuardrailRefused:

@@ -136,6 +136,16 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
     )
 
 
+def broken_partitions(snapshot: Snapshot, goals: Goals) -> list[PartitionId]:
+    """The partitions that `plan_repair` is about, sorted: broken, or without any copy left."""
+    snapshot = without_cooldowns(snapshot)
+    found = without_broken_minimum(snapshot, with_topic_placements(goals, snapshot))
+    before = Proposal(snapshot, found, ())
+    broken = {snapshot.id(row) for row in _broken(before)}
+    racks = {violation.id for violation in rack_violations(before)}
+    return sorted(broken | racks | {*unavailable(snapshot)})
+
+
 def _broken(before: Proposal) -> set[int]:
     """Rows with a leader that dead brokers, failed directories, pins or placements force out."""
     snapshot, forced = before.snapshot, before.forced

@@ -62,9 +62,8 @@ def plan_replication(
     Raises GuardrailRefused, and names the topic, the partition or the broker: too few brokers may
     hold replicas, or a rule of the goals would be broken.
     """
-    what = f"cannot set {count_text(replicas, 'replica')}"
-    for reason in _obstacles(snapshot, goals, topics, replicas):
-        raise GuardrailRefused(f"{what}: {reason}")
+    refuse_replication(snapshot, goals, topics, replicas)
+    what = _refusal(replicas)
     try:
         plan = replication_plan(snapshot, goals, limits, dict.fromkeys(topics, replicas))
     except NoRoom as exc:
@@ -77,6 +76,18 @@ def plan_replication(
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
     refuse_breaches(proposal, what)
     return plan
+
+
+def refuse_replication(
+    snapshot: Snapshot, goals: Goals, topics: Sequence[TopicName], replicas: int
+) -> None:
+    """Raise GuardrailRefused where the request is impossible whatever is planned."""
+    for reason in _obstacles(snapshot, goals, topics, replicas):
+        raise GuardrailRefused(f"{_refusal(replicas)}: {reason}")
+
+
+def _refusal(replicas: int) -> str:
+    return f"cannot set {count_text(replicas, 'replica')}"
 
 
 def least_replication(snapshot: Snapshot, topics: Sequence[TopicName], replicas: int) -> int | None:

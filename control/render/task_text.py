@@ -4,14 +4,21 @@ from collections.abc import Iterable, Sequence
 
 from control.cli.output_types import MarksAnswer, RemovalAnswer, TaskAnswer, TasksAnswer
 from control.render.text import table, time_text
-from control.tasks.broker_task import Operation, TaskPlan, TaskProgress, request_text
+from control.tasks.broker_task import (
+    NAMED,
+    Operation,
+    TaskPlan,
+    TaskProgress,
+    request_text,
+    task_words,
+)
 from control.tasks.removal import bound_text
-from model.units import bytes_text, count_text, seconds_text
+from model.units import bytes_text, count_text, listed, seconds_text
 
 
 def task_text(task: TaskAnswer) -> str:
     """A task with its phases, plans and progress."""
-    named = request_text(task.operation, task.brokers, task.onto)
+    named = task_words(task)
     lines = [f"task {task.task_id}: {named}, {_state(task)}"]
     rows = [[time_text(p.at_ms), p.phase, p.note] for p in task.phases]
     text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
@@ -28,14 +35,22 @@ def tasks_text(answer: TasksAnswer) -> str:
         [
             t.task_id,
             t.operation,
-            ",".join(map(str, t.brokers)),
+            _about(t),
             _state(t),
             time_text(t.phases[-1].at_ms),
             "-" if t.progress is None or not t.open else progress_text(t.progress),
         ]
         for t in answer.tasks
     ]
-    return table(["task", "operation", "brokers", "phase", "since", "progress"], rows)
+    return table(["task", "operation", "about", "phase", "since", "progress"], rows)
+
+
+def _about(task: TaskAnswer) -> str:
+    """The brokers, directories or topics that a task names, or `-`."""
+    ids = ",".join(map(str, task.brokers))
+    if task.paths:
+        return f"{ids}:{listed(task.paths, NAMED)}"
+    return listed(task.topics, NAMED) if task.topics else ids or "-"
 
 
 def progress_text(progress: TaskProgress) -> str:

@@ -1,20 +1,27 @@
-"""A task on brokers: what was requested, its phases, and its plans. Values only."""
+"""A task: what was requested, its phases, and its plans. Values only."""
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field
 
 from control.tasks.sealed_files import checksum_of
 from model.files import FileModel, VersionedModel
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
+from model.units import count_text, listed
 
 KIND: Final = "plimsoll.task"
-SCHEMA_VERSION: Final = "1.2"
+SCHEMA_VERSION: Final = "1.3"
 TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
+MOST_PATHS: Final = 1_000
+"""Log directories of one task."""
+MOST_TOPICS: Final = 100_000
+"""Topics of one task."""
+NAMED: Final = 3
+"""Topics and directories named in words."""
 MOST_NOTE: Final = 500
 """Characters of the note of a phase."""
 MOST_PHASES: Final = 1_000
@@ -37,6 +44,14 @@ class Operation(StrEnum):
     """Fill brokers until they are within their tolerance."""
     REPLACE = "replace"
     """Move the replicas of one broker to another, one for one."""
+    DISK_REMOVE = "disk-remove"
+    """Move all replicas out of log directories of one broker. Since 1.3."""
+    DISK_HEAL = "disk-heal"
+    """Create the replicas of failed log directories again on other brokers. Since 1.3."""
+    SET_REPLICAS = "set-replicas"
+    """Change the replication factor of topics. Since 1.3."""
+    REPAIR = "repair"
+    """Repair whatever is broken on the cluster. Since 1.3."""
 
 
 class TaskPhase(StrEnum):
@@ -108,10 +123,17 @@ class BrokerTask(VersionedModel):
     task_id: Annotated[str, Field(pattern=TASK_ID)]
     cluster_id: str
     operation: Operation
-    brokers: Annotated[tuple[BrokerId, ...], Field(min_length=1, max_length=MOST_BROKERS)]
-    """Ascending."""
+    brokers: Annotated[tuple[BrokerId, ...], Field(max_length=MOST_BROKERS)]
+    """Ascending; empty where the operation names none: `set-replicas`, `repair`, and `disk-heal`
+    of all brokers."""
     onto: BrokerId | None = None
     """The broker that replaces them; None but for `replace`. Since 1.1."""
+    paths: Annotated[tuple[str, ...], Field(max_length=MOST_PATHS)] = ()
+    """Log directories of its broker, sorted; empty but for `disk-remove`. Since 1.3."""
+    topics: Annotated[tuple[TopicName, ...], Field(max_length=MOST_TOPICS)] = ()
+    """Sorted; empty but for `set-replicas`. Since 1.3."""
+    replicas: Annotated[int, Field(ge=1)] | None = None
+    """Of each partition of its topics; None but for `set-replicas`. Since 1.3."""
     by: str
     """Who requested it."""
     phases: Annotated[tuple[PhaseChange, ...], Field(min_length=1)]
@@ -168,6 +190,9 @@ class BrokerTask(VersionedModel):
         by: str,
         ms: int,
         onto: BrokerId | None = None,
+        paths: tuple[str, ...] = (),
+        topics: tuple[TopicName, ...] = (),
+        replicas: int | None = None,
     ) -> "BrokerTask":
         """A task as it was requested at `ms`, milliseconds since the epoch; not sealed."""
         return cls(
@@ -176,6 +201,9 @@ class BrokerTask(VersionedModel):
             operation=operation,
             brokers=brokers,
             onto=onto,
+            paths=paths,
+            topics=topics,
+            replicas=replicas,
             by=by,
             phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
         )
@@ -192,8 +220,13 @@ class BrokerTask(VersionedModel):
         return same and len(self.phases) > before and self.phases[:before] == other.phases
 
     def words(self) -> str:
-        """What it does: `remove broker 4`, `replace broker 4 by 5`."""
-        return request_text(self.operation, self.brokers, self.onto)
+        """What it does: `remove broker 4`, `set 3 replicas of orders`."""
+        return task_words(self)
+
+    @property
+    def request(self) -> tuple[object, ...]:
+        """What was requested: two tasks for the same have the same."""
+        return (self.operation, self.brokers, self.onto, self.paths, self.topics, self.replicas)
 
     def entered(self, phase: TaskPhase, at_ms: int, note: str = "") -> "BrokerTask":
         """Return the task in another phase; the same phase and note again change nothing."""
@@ -218,6 +251,56 @@ class BrokerTask(VersionedModel):
     def sealed(self) -> "BrokerTask":
         """Return the task with its checksum."""
         return self.model_copy(update={"checksum": checksum_of(self.model_dump(mode="json"))})
+
+
+class Requested(Protocol):
+    """What a task was requested for; `BrokerTask` and what is printed of it fit."""
+
+    @property
+    def operation(self) -> Operation:
+        """What it does."""
+        ...
+
+    @property
+    def brokers(self) -> Sequence[int]:
+        """As `BrokerTask.brokers`; so are the others."""
+        ...
+
+    @property
+    def onto(self) -> int | None: ...
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def topics(self) -> Sequence[str]: ...
+
+    @property
+    def replicas(self) -> int | None: ...
+
+
+def task_words(task: Requested) -> str:
+    """What a task does: `remove broker 4`, `empty /d2 of broker 4`, `set 3 replicas of orders`."""
+    if task.operation is Operation.DISK_REMOVE:
+        return f"empty {dirs_text(task)}"
+    if task.operation is Operation.DISK_HEAL:
+        return f"heal the failed directories of {healed_text(task)}"
+    if task.operation is Operation.SET_REPLICAS:
+        count = count_text(task.replicas or 0, "replica")
+        return f"set {count} of {listed(task.topics, NAMED)}"
+    if task.operation is Operation.REPAIR:
+        return "repair the cluster"
+    return request_text(task.operation, task.brokers, task.onto)
+
+
+def dirs_text(task: Requested) -> str:
+    """The log directories of a task: `/d2 of broker 4`."""
+    return f"{listed(task.paths, NAMED)} of {brokers_text(task.brokers)}"
+
+
+def healed_text(task: Requested) -> str:
+    """The brokers of a task that may name none: `broker 4`, `all brokers`."""
+    return brokers_text(task.brokers) if task.brokers else "all brokers"
 
 
 def request_text(operation: Operation, brokers: Sequence[int], onto: int | None) -> str:

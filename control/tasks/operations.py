@@ -1,12 +1,12 @@
 """What each operation is: its plans, what is left of it, its marks, and its last words."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from control.tasks.broker_marks import AWAY, BrokerMark, MarkState
+from control.tasks.broker_marks import AWAY, BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
+from control.tasks.cluster_repair import REPAIR
 from control.tasks.demotion import (
     STATES,
     led,
@@ -16,65 +16,16 @@ from control.tasks.demotion import (
     refuse_demotion,
 )
 from control.tasks.filling import filling, plan_filling, too_little
+from control.tasks.log_directories import DISK_HEAL, DISK_REMOVE
+from control.tasks.operation_rules import Left, Observe, OperationRules
 from control.tasks.removal import drained, plan_removal, refuse_removal, requested
 from control.tasks.replacement import plan_replacement, refuse_replacement, replaced
+from control.tasks.replication_factor import SET_REPLICAS
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.errors import GuardrailRefused
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, Snapshot
-from model.units import listed
-
-MOST_NAMED: Final = 3
-"""Partitions named in a reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What is left to do of a task, as the cluster shows it."""
-
-    count: int
-    """0 where the task is done."""
-    words: str
-    """`4 partitions still on broker 4 (orders-0, orders-1, ...)`; empty where nothing is left."""
-
-    @classmethod
-    def of(cls, partitions: Sequence[object], words: str) -> "Left":
-        """Partitions that are left; words: what is wrong with them, as a clause."""
-        if not partitions:
-            return cls(count=0, words="")
-        noun = "partition" if len(partitions) == 1 else "partitions"
-        named = listed(sorted(map(str, partitions)), MOST_NAMED)
-        return cls(count=len(partitions), words=f"{len(partitions):,} {noun} {words} ({named})")
-
-
-Observe = Callable[[], Snapshot]
-"""The newest snapshot; takes one where the last is outdated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRules:
-    """How the runner does one operation; files, steps and runs are common to all."""
-
-    refuse: Callable[[BrokerTask, Snapshot, Goals], None]
-    """Raise GuardrailRefused where the request is impossible, before anything is stored."""
-    find: Callable[[BrokerTask, Snapshot, TaskParts], FoundPlan]
-    """Find its next plan. Raises GuardrailRefused where it is impossible, else NoPlan."""
-    left: Callable[[BrokerTask, TaskParts, Observe], Left]
-    """Read what is left to do."""
-    mark: MarkState | None
-    """The state of its brokers from the request on; None removes their marks."""
-    mark_approved: MarkState | None
-    """The same once a plan is approved."""
-    rests: bool = False
-    """Whether a plan without moves ends it: nothing more is worth its cost."""
-    replaces: frozenset[BrokerState] = frozenset()
-    """States of marks that it may replace, besides those of its own task."""
-    verified: Callable[[BrokerTask], str]
-    """What the cluster shows at the end."""
-    done: Callable[[BrokerTask], str]
-    """What that means for the operator."""
-
 
 # ---- what is left
 
@@ -225,6 +176,10 @@ OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
         verified=lambda task: f"{brokers_text(task.brokers)} within the tolerance",
         done=_may_lead,
     ),
+    Operation.DISK_REMOVE: DISK_REMOVE,
+    Operation.DISK_HEAL: DISK_HEAL,
+    Operation.SET_REPLICAS: SET_REPLICAS,
+    Operation.REPAIR: REPAIR,
 }
 
 

@@ -46,9 +46,7 @@ class OperatorTasks:
         continued, said = self.continued, list[str]()
         ended = task_runner.cancel(self._files, self._files.read(task_id), by, continued.now_ms())
         if not self._files.is_worked_on(task_id):
-            brokers, cluster_id = ended.brokers, ended.cluster_id
-            journals = continued.journal_dir
-            end_cordons(continued.connect, brokers, journals, cluster_id, by, said.append)
+            end_cordons(continued.connect, ended, continued.journal_dir, by, said.append)
         return "; ".join(said)
 
     # ---- requests

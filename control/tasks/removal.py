@@ -9,7 +9,7 @@ import numpy as np
 from control.planning.least_bytes import bound_sentence, least_bytes
 from control.planning.staging import staged, without_cooldowns
 from control.planning.validate import refuse_broken
-from control.tasks.broker_task import BrokerTask, brokers_text
+from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from control.tasks.task_parts import FoundPlan, NoPlan, Solve
 from model.errors import ConfigError, GuardrailRefused
 from model.goals.goals import Goals, RackRule
@@ -24,6 +24,7 @@ from model.units import bytes_text, count_text, listed, percent_text
 if TYPE_CHECKING:
     from solver.report.result import Result
 
+_REPAIRS: Final = frozenset({Operation.DISK_HEAL, Operation.REPAIR})
 MOST_NAMED: Final = 5
 """Brokers, racks or partitions named in a sentence."""
 
@@ -78,6 +79,23 @@ def refuse_conflicts(
                 f"task {task.task_id} ({task.words()}, {task.phase}) names {brokers_text(both)}, "
                 f"too; finish it with plimsoll task resume {task.task_id}, or cancel it with "
                 f"plimsoll task cancel {task.task_id}"
+            )
+
+
+def refuse_contradictions(tasks: Sequence[BrokerTask], task: BrokerTask) -> None:
+    """Raise GuardrailRefused where an open task is about the same brokers, topics or repairs."""
+    refuse_conflicts(tasks, task.named, task.task_id)
+    for other in tasks:
+        if not other.is_open or other.task_id == task.task_id:
+            continue
+        same = f"topic {both[0]}" if (both := sorted({*task.topics} & {*other.topics})) else ""
+        if {task.operation, other.operation} <= _REPAIRS:
+            same = "the same repairs"
+        if same:
+            raise GuardrailRefused(
+                f"task {other.task_id} ({other.words()}, {other.phase}) is about {same}, too; "
+                f"finish it with plimsoll task resume {other.task_id}, or cancel it with "
+                f"plimsoll task cancel {other.task_id}"
             )
 
 

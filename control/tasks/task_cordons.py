@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from control.tasks.broker_marks import AWAY, BrokerMark
-from control.tasks.broker_task import brokers_text
+from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from executor.platforms.cordons import ALREADY, NOT_OURS, CordonChange, cordoned_by_us
 from model.errors import ExecutionStopped, PlimsollError, RightsMissing
 from model.ids import BrokerId
@@ -120,43 +121,106 @@ def cordon_dirs(
     return change.changed or change.note == ALREADY
 
 
+def uncordon_dirs(
+    executor: CordonExecutor,
+    broker: BrokerId,
+    paths: Sequence[str],
+    journal_dir: Path,
+    by: str,
+    say: Callable[[str], None],
+) -> bool:
+    """End the cordons that plimsoll has set on log directories; whether any was changed.
+
+    Raises as `Executor.uncordon_dirs` does.
+    """
+    named = f"{listed(paths, 3)} of broker {broker}"
+    change = executor.uncordon_dirs(broker, paths, journal_dir=journal_dir, by=by)
+    if change.changed:
+        say(f"{named} no longer cordoned{_and(change)}")
+    elif change.note not in _QUIET:
+        say(f"the cordon of {named} was not changed: {change.note}")
+    return change.changed
+
+
 def _and(change: CordonChange) -> str:
     return f" ({change.note})" if change.note else ""
 
 
 def end_cordons(
     connect: Callable[[], AbstractContextManager[CordonExecutor]] | None,
-    brokers: Collection[BrokerId],
+    task: BrokerTask,
     journal_dir: Path,
-    cluster_id: str,
     by: str,
     say: Callable[[str], None],
 ) -> None:
-    """End the cordons of brokers, or say which command does; connect only where there are any.
+    """End the cordons of a task, or say which command does; connect only where there are any.
 
     connect: None where changes are not allowed. A cordon that cannot be ended is no error: a
     task can be given up while its cluster is away. Raises ConfigError for an unreadable journal.
     """
-    left = sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers})
-    if not left:
+    left = task_cordon(journal_dir, task)
+    if left is None:
         return
     why = "changes are not allowed"
     if connect is not None:
         try:
             with connect() as executor:
-                uncordon(executor, left, journal_dir, cluster_id, by, say)
+                left.end(executor, journal_dir, by, say)
         except PlimsollError as exc:
             why = str(exc)
         else:
             return
-    ids = " ".join(map(str, left))
-    say(
-        f"{brokers_text(left)} cordoned still ({why}); plimsoll broker include {ids} "
-        "--allow-changes ends that"
-    )
+    say(f"{left.named} cordoned still ({why}); plimsoll {left.include} --allow-changes ends that")
 
 
 # ---- what is left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCordon:
+    """Brokers, or directories of one, that plimsoll has cordoned for a task."""
+
+    cluster_id: str
+    brokers: tuple[BrokerId, ...]
+    paths: tuple[str, ...] = ()
+    """Log directories of the only broker; empty where brokers are cordoned as a whole."""
+
+    @property
+    def named(self) -> str:
+        """`broker 4`, `/d2 of broker 4`."""
+        of = f"{listed(self.paths, 3)} of " if self.paths else ""
+        return of + brokers_text(self.brokers)
+
+    @property
+    def include(self) -> str:
+        """The command that ends it: `broker include 4`, `disk include 4 /d2`."""
+        ids = " ".join(map(str, self.brokers))
+        return (
+            f"disk include {ids} {' '.join(self.paths)}" if self.paths else f"broker include {ids}"
+        )
+
+    def end(
+        self, executor: CordonExecutor, journal_dir: Path, by: str, say: Callable[[str], None]
+    ) -> None:
+        """End it. Raises as the executor does."""
+        if self.paths:
+            uncordon_dirs(executor, self.brokers[0], self.paths, journal_dir, by, say)
+        else:
+            uncordon(executor, self.brokers, journal_dir, self.cluster_id, by, say)
+
+
+def task_cordon(journal_dir: Path, task: BrokerTask) -> TaskCordon | None:
+    """What plimsoll has cordoned for a task; None where it has not. Raises as `cordoned_by_us`."""
+    own = cordoned_by_us(journal_dir, task.cluster_id)
+    if task.paths:
+        (broker,) = task.brokers
+        paths = sorted(own[broker].dirs & {*task.paths}) if broker in own else []
+        found = TaskCordon(cluster_id=task.cluster_id, brokers=(broker,), paths=tuple(paths))
+        return found if paths else None
+    if task.operation is Operation.DISK_HEAL:
+        return None
+    brokers = tuple(sorted(b for b in task.brokers if b in own and own[b].all))
+    return TaskCordon(cluster_id=task.cluster_id, brokers=brokers) if brokers else None
 
 
 def cordoned_brokers(journal_dir: Path, cluster_id: str) -> frozenset[BrokerId]:

@@ -172,18 +172,23 @@ class TaskFiles:
         ms: int,
         onto: BrokerId | None = None,
     ) -> BrokerTask:
-        """Write a new task that was requested at `ms`, milliseconds since the epoch.
+        """Write a new task on brokers, requested at `ms` (since the epoch); raises as `store`."""
+        task = BrokerTask.requested(
+            f"{operation}-new", cluster_id, operation, brokers, by=by, ms=ms, onto=onto
+        )
+        return self.store(task)
+
+    def store(self, requested: BrokerTask) -> BrokerTask:
+        """Write a new task under an id of its own.
 
         Raises ConfigError where it cannot be written.
         """
-        archive = self.archive
+        archive, ms = self.archive, requested.requested_at_ms
         taken = {entry.task_id for entry in archive.entries()} if archive is not None else set()
         with self._changing():
             while True:
-                task_id = self._new_id(operation, brokers, ms, taken)
-                task = BrokerTask.requested(
-                    task_id, cluster_id, operation, brokers, by=by, ms=ms, onto=onto
-                ).sealed()
+                task_id = self._new_id(requested.operation, requested.brokers, ms, taken)
+                task = requested.model_copy(update={"task_id": task_id}).sealed()
                 if archive is None or archive.put_task(task, ""):
                     self._write(task)
                     return task
@@ -511,7 +516,7 @@ class TaskFiles:
         named = "-".join(map(str, brokers[:_NAMED]))
         more = f"-and-{len(brokers) - _NAMED}" if len(brokers) > _NAMED else ""
         stamp = datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y%m%dT%H%M%S")
-        first = f"{operation}-{named}{more}-{stamp}"
+        first = "-".join(filter(None, (str(operation), f"{named}{more}", stamp)))
         found, number = first, 1
         while found in taken or self.path(found).exists():
             number += 1

@@ -1,6 +1,6 @@
 """What a task is worked on with, and the plans that are found for it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,22 @@ class TaskExecutor(RunExecutor, CordonExecutor, Protocol):
         self, brokers: Collection[BrokerId]
     ) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
         """Replica lists of the partitions that any of these brokers holds."""
+        ...
+
+    def replica_lists(self) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+        """Replica lists of all partitions."""
+        ...
+
+    def replicas_in(self, broker: BrokerId, paths: Collection[str]) -> Sequence[PartitionId]:
+        """Partitions whose replica on this broker is in one of these log directories."""
+        ...
+
+    def knows_cordons(self, broker: BrokerId) -> bool:
+        """Whether a live broker has `cordoned.log.dirs`."""
+        ...
+
+    def metadata_dir(self, broker: BrokerId) -> str:
+        """The log directory in which a broker keeps the cluster's metadata; empty if unknown."""
         ...
 
     def views_on(self, brokers: Collection[BrokerId]) -> "Mapping[PartitionId, PartitionView]":

@@ -9,11 +9,11 @@ from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.demotion import ENDS, refuse_part
 from control.tasks.operations import OPERATIONS, refuse_marked
-from control.tasks.removal import brokers_of, refuse_conflicts
+from control.tasks.removal import brokers_of, refuse_contradictions
 from control.tasks.task_files import TaskFiles
 from model.errors import ConfigError
 from model.goals.goals import Goals
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import LEADERLESS, Broker, Snapshot
 
 MOST_DIGITS: Final = 10
@@ -69,6 +69,12 @@ class TaskRequest:
     """Ascending."""
     onto: BrokerId | None = None
     """The broker that replaces them; None but for `replace`."""
+    paths: tuple[str, ...] = ()
+    """Log directories of the broker, sorted."""
+    topics: tuple[TopicName, ...] = ()
+    """Sorted."""
+    replicas: int | None = None
+    """Of each partition of the topics."""
     by: str
     """Who asks."""
     at_ms: int
@@ -84,10 +90,6 @@ def requested_task(
     """
     cluster_id = snapshot.header.cluster_id
     tasks = files.of(cluster_id)
-    wanted = (asked.operation, asked.brokers, asked.onto)
-    for task in tasks:
-        if task.is_open and (task.operation, task.brokers, task.onto) == wanted:
-            return task, True
     task = BrokerTask.requested(
         f"{asked.operation}-new",
         cluster_id,
@@ -96,9 +98,16 @@ def requested_task(
         by=asked.by,
         ms=asked.at_ms,
         onto=asked.onto,
+        paths=asked.paths,
+        topics=asked.topics,
+        replicas=asked.replicas,
     )
-    refuse_conflicts(tasks, task.named)
-    _refuse_marks(files, cluster_id, tasks, asked)
+    for other in tasks:
+        if other.is_open and other.request == task.request:
+            return other, True
+    refuse_contradictions(tasks, task)
+    if OPERATIONS[asked.operation].marks:
+        _refuse_marks(files, cluster_id, tasks, asked)
     OPERATIONS[asked.operation].refuse(task, snapshot, goals)
     return task, False
 

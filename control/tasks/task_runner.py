@@ -5,6 +5,7 @@ is written before each step that depends on it, so that a killed process leaves 
 other process continues, on any step.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +15,7 @@ from typing import Final
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress
 from control.tasks.operations import OPERATIONS
-from control.tasks.removal import refuse_conflicts
-from control.tasks.task_cordons import cordon, uncordon
+from control.tasks.removal import refuse_conflicts, refuse_contradictions
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import FREE
 from control.tasks.task_parts import TaskParts
@@ -74,6 +74,7 @@ class TaskRunner:
                 self._parts.say(str(exc))
             except PlimsollError as exc:
                 self._fail(str(exc))
+                self._give_back()
                 raise
         return self.task
 
@@ -230,6 +231,10 @@ class TaskRunner:
 
         self._mark(over=True)
         self._change(finished)
+        if rules.advise is not None:
+            rules.advise(self.task, self._parts)
+        elif not rules.marks and not self.task.approved:
+            self._parts.say(f"{rules.verified(self.task)}; nothing to do")
         return False
 
     def _close(self, why: str) -> None:
@@ -284,6 +289,9 @@ class TaskRunner:
         task = self.task
         if not task.is_open:
             return
+        if not self._rules.marks:
+            self._claim(over=over)
+            return
         state = self._rules.mark_approved if task.approved or over else self._rules.mark
         if state is None:
             self._change_marks(lambda marks: unmarked(marks, task.cluster_id, task.brokers))
@@ -305,19 +313,23 @@ class TaskRunner:
         ]
         self._change_marks(lambda marks: marked(marks, new))
         if state in AWAY and (task.approved or over):
-            self._cordon()
+            self._rules.cordon(task, self._parts)
 
-    def _cordon(self) -> None:
-        """Let Kafka keep new replicas away, too, where it can."""
-        parts, task = self._parts, self.task
-        cordon(parts.executor, task.brokers, parts.journal_dir, task.cluster_id, task.by, parts.say)
+    def _claim(self, *, over: bool) -> None:
+        """Cordon what a task without marks empties, once it is approved.
+
+        Before, raises GuardrailRefused where another open task is about the same: of two that
+        were requested at the same time, at least one sees the other.
+        """
+        task = self.task
+        if not (task.approved or over):
+            refuse_contradictions(self._parts.files.of(task.cluster_id), task)
+        elif task.approved != over:
+            self._rules.cordon(task, self._parts)
 
     def _uncordon(self) -> bool:
         """End own cordons; whether any was changed."""
-        parts, task = self._parts, self.task
-        return uncordon(
-            parts.executor, task.brokers, parts.journal_dir, task.cluster_id, task.by, parts.say
-        )
+        return self._rules.uncordon(self.task, self._parts)
 
     def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
         self._parts.files.change_marks(
@@ -361,6 +373,15 @@ class TaskRunner:
                 exc,
                 extra=named(LogEvent.TASK_FAILED),
             )
+
+    def _give_back(self) -> None:
+        """End the cordons of a task without marks whose first run was refused."""
+        task = self.task
+        if self._rules.marks or not task.approved:
+            return
+        with contextlib.suppress(PlimsollError):
+            if len(task.plans) == 1 and self._run_of_plan() is None:
+                self._uncordon()
 
     def _observe(self, progress: RunProgress) -> None:
         """Pass a run's progress on; keep it, and stop the run of a cancelled task."""
@@ -413,6 +434,8 @@ def progress_of(progress: RunProgress, task: BrokerTask, now_ms: int) -> TaskPro
 def unmark(files: TaskFiles, task: BrokerTask) -> Marks:
     """Remove the marks that belong to a task; return them."""
     removed: Marks = ()
+    if not OPERATIONS[task.operation].marks:
+        return removed
 
     def change(marks: Marks) -> Marks:
         nonlocal removed

@@ -80,7 +80,7 @@ def test_a_directory_is_emptied_under_load_though_the_process_is_killed(
         admin.alter_broker_configs(BrokerId(1), {IO_RATE: None})
     done = shell.plimsoll(*remove)
     assert done.returncode == 0, done.stderr
-    assert "resumes the run" in done.stderr
+    assert "continues task disk-remove-1-" in done.stderr
     after = stored(shell.bootstrap, 1)
     assert after[emptied] == set()
     assert after[kept] == before[kept] | before[emptied]

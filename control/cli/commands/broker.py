@@ -127,37 +127,23 @@ def _work(
     onto: int | None = None,
 ) -> int:
     """Request a task or continue it, and work on it to its end; the exit code."""
-    from control import compose
     from control.cli.console import operator
-    from control.cli.input_source import snapshot_of
-    from control.cli.invocation import Origin
-    from control.cli.plan_execution import refuse_read_only
-    from control.cli.task_work import now_ms, print_line, refuse_unasked, work_on
+    from control.cli.task_work import now_ms, request
     from control.tasks.broker_task import Operation
     from control.tasks.removal import brokers_of
-    from control.tasks.task_request import TaskRequest, requested_task
+    from control.tasks.task_request import TaskRequest
 
-    refuse_read_only(
-        execution.allow_changes or execution.dry_run, f"{what}, or --dry-run to see the plan"
-    )
-    files = compose.task_files(settings)
-    files.all()
-    if not execution.dry_run:
-        refuse_unasked(execution)
-    snapshot = snapshot_of(settings, Origin())
-    members, operation = snapshot.header.brokers, Operation(name)
-    brokers = tuple(brokers_of(members, ids or (), racks or ()))
-    target = None if onto is None else brokers_of(members, [onto], ())[0]
-    asked = TaskRequest(
-        operation=operation, brokers=brokers, onto=target, by=operator(), at_ms=now_ms()
-    )
-    task, again = requested_task(files, snapshot, settings.goals, asked)
-    if execution.dry_run:
-        return _dry_run(settings, snapshot, task, execution, output)
-    if not again:
-        task = files.add(task.cluster_id, operation, brokers, task.by, task.requested_at_ms, target)
-    print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
-    return work_on(settings, task, execution, output, snapshot)
+    def asked(snapshot: "Snapshot") -> TaskRequest:
+        members = snapshot.header.brokers
+        return TaskRequest(
+            operation=Operation(name),
+            brokers=tuple(brokers_of(members, ids or (), racks or ())),
+            onto=None if onto is None else brokers_of(members, [onto], ())[0],
+            by=operator(),
+            at_ms=now_ms(),
+        )
+
+    return request(settings, what, asked, execution, output, _dry_run)
 
 
 def _dry_run(

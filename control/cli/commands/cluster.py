@@ -9,58 +9,59 @@ from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
-    from control.planning.repair_request import RepairPlan
     from control.settings.settings import Settings
-    from executor.executor import Executor
+    from control.tasks.broker_task import BrokerTask
+    from model.snapshot.snapshot import Snapshot
 
 
 def repair(
     *, settings: "Settings", execution: "ExecutionOptions", output: Output = Form.TABLE
 ) -> int:
-    """Plan repairs alone, ask, execute the plan and report.
+    """Request that whatever is broken is repaired, or continue it, and work on it to its end.
 
     Raises GuardrailRefused where there is no plan, or it is not allowed or not confirmed.
     """
+    from control.cli.console import operator
+    from control.cli.task_work import now_ms, request
+    from control.tasks.broker_task import Operation
+    from control.tasks.task_request import TaskRequest
+
+    def asked(snapshot: "Snapshot") -> TaskRequest:
+        del snapshot
+        return TaskRequest(operation=Operation.REPAIR, brokers=(), by=operator(), at_ms=now_ms())
+
+    return request(settings, "repair the cluster", asked, execution, output, _rehearse)
+
+
+def _rehearse(
+    settings: "Settings",
+    snapshot: "Snapshot",
+    task: "BrokerTask",
+    execution: "ExecutionOptions",
+    output: Form,
+) -> int:
+    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
     import contextlib
 
     from control import compose
-    from control.cli.input_source import snapshot_of
-    from control.cli.invocation import Origin
-    from control.cli.plan_execution import execute, refuse_read_only
-    from control.cli.task_work import find_plan, print_line, refuse_unasked
+    from control.cli.output_types import RepairAnswer
+    from control.cli.plan_execution import rehearse
+    from control.cli.task_work import find_plan, print_line
     from control.planning.repair_request import plan_repair
+    from control.render.text import answer_text
+    from control.tasks.operations import OPERATIONS
 
-    refuse_read_only(
-        execution.allow_changes or execution.dry_run,
-        "repair the cluster, or --dry-run to see the plan",
-    )
-    if not execution.dry_run:
-        refuse_unasked(execution)
-    snapshot = snapshot_of(settings, Origin())
+    del execution
     found = plan_repair(snapshot, settings.goals, lambda s, g: find_plan(settings, s, g))
     if found is None:
-        print_line("nothing is broken: no dead broker or failed directory holds a replica")
+        print_line(f"{OPERATIONS[task.operation].verified(task)}; nothing to do")
         return Exit.DONE
     for sentence in found.notes:
         print_line(sentence)
     if found.plan is None:
         return Exit.INCOMPLETE
     with contextlib.closing(compose.executor(settings)) as executor:
-        if execution.dry_run:
-            return _dry_run(executor, settings, found, output)
-        code = execute(executor, settings, found.plan, execution, output)
-    return Exit.INCOMPLETE if code == Exit.DONE and found.notes else code
-
-
-def _dry_run(executor: "Executor", settings: "Settings", found: "RepairPlan", output: Form) -> int:
-    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
-    from control.cli.output_types import RepairAnswer
-    from control.cli.plan_execution import rehearse
-    from control.render.text import answer_text
-
-    if found.plan is None:
-        return Exit.INCOMPLETE
-    rehearsal = rehearse(executor, settings, found.plan)
+        rehearsal = rehearse(executor, settings, found.plan)
     answer = RepairAnswer.of(
         found,
         dead_brokers=found.dead,

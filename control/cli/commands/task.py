@@ -123,9 +123,8 @@ def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: boo
 
     end_cordons(
         connect if allow_changes else None,
-        task.brokers,
+        task,
         compose.journal_dir(settings),
-        task.cluster_id,
         operator(),
         print_line,
     )

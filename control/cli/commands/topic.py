@@ -12,8 +12,9 @@ from control.cli.output import Form
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from control.settings.settings import Settings
-    from executor.executor import Executor
+    from control.tasks.broker_task import BrokerTask
     from model.plan.plan import Plan
+    from model.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 1_000
 """Replicas that no topic has."""
@@ -37,70 +38,66 @@ def set_replicas(
     execution: "ExecutionOptions",
     output: Output = Form.TABLE,
 ) -> int:
-    """Plan other replication factors, ask, execute the plan and report.
+    """Request other replication factors, or continue it, and work on it to its end.
 
     Raises GuardrailRefused where it is impossible, not allowed, or not confirmed, and ConfigError
     where no topic has the name.
     """
+    from control.cli.console import operator
+    from control.cli.task_work import now_ms, request
+    from control.planning.replication_request import topics_of
+    from control.tasks.broker_task import Operation
+    from control.tasks.task_request import TaskRequest
+
+    def asked(snapshot: "Snapshot") -> TaskRequest:
+        return TaskRequest(
+            operation=Operation.SET_REPLICAS,
+            brokers=(),
+            topics=topics_of(snapshot, topics),
+            replicas=replicas,
+            by=operator(),
+            at_ms=now_ms(),
+        )
+
+    return request(settings, "change replication factors", asked, execution, output, _rehearse)
+
+
+def _rehearse(
+    settings: "Settings",
+    snapshot: "Snapshot",
+    task: "BrokerTask",
+    execution: "ExecutionOptions",
+    output: Form,
+) -> int:
+    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
     import contextlib
 
     from control import compose
-    from control.cli.input_source import snapshot_of
-    from control.cli.invocation import Origin
-    from control.cli.plan_execution import execute, refuse_read_only
-    from control.cli.task_work import refuse_unasked
-    from control.planning.replication_request import least_replication, plan_replication, topics_of
-    from control.planning.validate import refuse_broken
-
-    refuse_read_only(
-        execution.allow_changes or execution.dry_run,
-        "change replication factors, or --dry-run to see the plan",
-    )
-    if not execution.dry_run:
-        refuse_unasked(execution)
-    snapshot = snapshot_of(settings, Origin())
-    named = topics_of(snapshot, topics)
-    plan = plan_replication(snapshot, settings.goals, settings.solve.limits, named, replicas)
-    if plan is None:
-        sys.stderr.write(f"plimsoll: {_already(len(named), replicas)}; nothing to do\n")
-        return Exit.DONE
-    refuse_broken(snapshot, plan)
-    with contextlib.closing(compose.executor(settings)) as executor:
-        if execution.dry_run:
-            least = least_replication(snapshot, named, replicas)
-            return _dry_run(executor, settings, plan, least, output)
-        return execute(executor, settings, plan, execution, output)
-
-
-def _already(topics: int, replicas: int) -> str:
-    from model.units import count_text
-
-    of = "the topic" if topics == 1 else f"{topics:,} topics"
-    return f"every partition of {of} has {count_text(replicas, 'replica')}"
-
-
-def _dry_run(
-    executor: "Executor", settings: "Settings", plan: "Plan", least: int | None, output: Form
-) -> int:
-    """Print the plan, its waves, peaks and duration, and its requests as JSON.
-
-    least: no plan for the request copies fewer bytes.
-    """
     from control.cli.output_types import ReplicationAnswer
     from control.cli.plan_execution import rehearse
     from control.planning.least_bytes import bound_sentence
     from control.render.text import answer_text
+    from control.tasks.operations import OPERATIONS
+    from control.tasks.replication_factor import changing, least
 
-    rehearsal = rehearse(executor, settings, plan)
+    del execution
+    plan = changing(task, snapshot, settings.goals)
+    if plan is None:
+        words = OPERATIONS[task.operation].verified(task)
+        sys.stderr.write(f"plimsoll: {words}; nothing to do\n")
+        return Exit.DONE
+    with contextlib.closing(compose.executor(settings)) as executor:
+        rehearsal = rehearse(executor, settings, plan)
+    fewest = least(task, snapshot)
     answer = ReplicationAnswer.of(
         topics=plan.replication,
         added=sum(len(m.added) for m in plan.moves),
         removed=sum(len(m.removed) for m in plan.moves),
         bytes_to_copy=plan.bytes_to_copy,
-        least_bytes=least,
+        least_bytes=fewest,
         **rehearsal.figures,
     )
-    bound = bound_sentence("does so", plan.bytes_to_copy, least)
+    bound = bound_sentence("does so", plan.bytes_to_copy, fewest)
     shown = _summary(plan) + (f"{bound}\n" if bound else "") + rehearsal.text
     sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE

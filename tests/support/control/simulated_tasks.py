@@ -274,11 +274,12 @@ def killed_tasks(
     *,
     made: bool,
     exists: bool = False,
+    least: int = LEAST_CHANGES,
 ) -> Iterator[SimulatedTask]:
     """A task killed at its first change, at its second, ...; the last one is not killed.
 
     `made`: right after the change, otherwise right before it. `exists`: whether `make` makes the
-    folder.
+    folder. least: changes that the whole task makes at the least.
     """
     for change in itertools.count():
         at = make(folder / f"{change}")
@@ -293,7 +294,7 @@ def killed_tasks(
             except Killed:
                 pass
             else:
-                assert change > LEAST_CHANGES
+                assert change > least
                 return
         at.faults.on_call = Faults().on_call
         yield at

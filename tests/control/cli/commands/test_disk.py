@@ -261,7 +261,7 @@ def test_killed_at_any_change_the_same_command_continues(make: Make, made: bool)
             # Copies that were requested are complete before anyone looks.
             at.cluster.advance(60.0 if begun else 0.0)
             again = plimsoll(*REMOVE, "1", "/a", *CHANGING)
-            assert ("resumes the run" in words(again.stderr)) == bool(begun)
+            assert "continues task disk-remove-1-" in words(again.stderr)
         assert at.cordons == {1: "/a"}
         assert "/a" not in at.where(1)
         assert sum(map(len, at.where(1).values())) == 2, at.where(1)
@@ -271,7 +271,7 @@ def test_killed_at_any_change_the_same_command_continues(make: Make, made: bool)
             return
 
 
-def test_other_directories_wait_for_an_interrupted_run(make: Make) -> None:
+def test_other_directories_wait_for_an_interrupted_task(make: Make) -> None:
     at = make()
     # The first change is the cordon.
     at.faults.on_call = KillSwitch(1, after=True).on_call
@@ -280,14 +280,30 @@ def test_other_directories_wait_for_an_interrupted_run(make: Make) -> None:
     at.faults.on_call = Faults().on_call
     before = at.where(1)
     refused = plimsoll(*REMOVE, "1", "/b", *CHANGING, code=5)
-    assert "was not finished, 0 of 2 moves done; finish it with plimsoll disk remove 1 /a" in words(
+    assert "(empty /a of broker 1, moving) names broker 1, too; finish it with" in words(
         refused.stderr
     )
+    plimsoll("broker", "remove", "1", *CHANGING, code=5)
     assert at.where(1) == before
-    answer(*REMOVE, "1", "/b", "--dry-run")
+    (task,) = answer("task", "list")["tasks"]
+    assert (task["operation"], task["brokers"], task["paths"]) == ("disk-remove", [1], ["/a"])
+    assert "1:/a" in plimsoll("task", "list").stdout
+    assert at.cordons == {1: "/a"}
+    kept = plimsoll("task", "cancel")
+    assert "plimsoll disk include 1 /a --allow-changes ends that" in words(kept.stderr)
     plimsoll("rollback", *CHANGING)
     plimsoll(*REMOVE, "1", "/b", *CHANGING)
     assert "/b" not in at.where(1)
+
+
+def test_a_cancelled_task_ends_the_cordon_of_its_directories(make: Make) -> None:
+    at = make()
+    at.faults.on_call = KillSwitch(1, after=True).on_call
+    with pytest.raises(Killed):
+        plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    at.faults.on_call = Faults().on_call
+    plimsoll("task", "cancel", "--allow-changes")
+    assert at.cordons == {}
 
 
 # ---- heal
