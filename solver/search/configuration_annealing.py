@@ -80,6 +80,8 @@ class _Annealer:
     """The configurations of one problem, and the best choices so far."""
 
     search: Search
+    base: Placement
+    """Where rows are that have no configurations here."""
     listed: PricedConfigurations
     price: float
     """Cost of a move."""
@@ -139,7 +141,7 @@ class _Annealer:
 
     def _offer(self, chosen: Ints, value: float) -> None:
         problem = self.search.problem
-        replicas, leader = problem.replicas.copy(), problem.leader.copy()
+        replicas, leader = self.base.replicas.copy(), self.base.leader.copy()
         at = self.listed.brokers[chosen]
         replicas[self.listed.rows, : at.shape[1]] = at
         leader[self.listed.rows] = at[:, 0]
@@ -153,12 +155,15 @@ class _Annealer:
             self.kept = sorted([*self.kept, (value, chosen)], key=lambda k: k[0])[:KEPT_PLANS]
 
 
-def anneal_configurations(search: Search, c: Columns, r: Relaxation, end: float) -> bool:
+def anneal_configurations(
+    search: Search, c: Columns, r: Relaxation, end: float, base: Placement | None = None
+) -> bool:
     """Anneal over configurations until the search has spent `end` work units.
 
-    The relaxation must be solved. Returns False, with nothing tried, where rows have one replica
-    or too many configurations, and with budgets or topics balanced one by one, which the value of
-    a choice leaves out.
+    The relaxation must be solved. Rows that it leaves out stay as in `base`, where `c.home` must
+    have them; as in the snapshot without it. Returns False, with nothing tried, where rows have
+    one replica or too many configurations, and with budgets or topics balanced one by one, which
+    the value of a choice leaves out.
     """
     problem = search.problem
     few = len(r.rows) * len(c.scale) <= FEW_PAIRS
@@ -173,6 +178,7 @@ def anneal_configurations(search: Search, c: Columns, r: Relaxation, end: float)
     steps = int(left / ANNEALINGS / WORK_PER_STEP)
     annealer = _Annealer(
         search=search,
+        base=Placement.home(problem) if base is None else base,
         listed=listed,
         price=r.price,
         steps=max(LEAST_STEPS, min(STEPS, steps)),

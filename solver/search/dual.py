@@ -30,6 +30,9 @@ EXTRA_NODES: Final = 65_536
 TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
 """Smoothing from first to last, in multiples of the cost of a move."""
 
+AGAIN: Final = (0.1, 0.01, 0.001)
+"""The same where prices of a similar problem are known."""
+
 WARM_SWEEPS: Final = 20
 """Sweeps over all rows before prices are optimised."""
 
@@ -105,6 +108,20 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
     for temperature in TEMPERATURES:
         _at_temperature(r, pi, temperature * r.price, end)
         if r.work >= end or r.stops():
+            break
+
+
+def resolve(r: Relaxation, prices: Floats, work: float, cut: float) -> None:
+    """Solve a relaxation whose columns have changed a little, from prices (B, K) that were best.
+
+    Forgets the old bound. Ends early with a bound of at least `cut`, after up to `work` work
+    units, or when the observer asks to stop.
+    """
+    end, pi = r.work + work, prices.copy()
+    r.bound = -np.inf
+    for temperature in AGAIN:
+        _at_temperature(r, pi, temperature * r.price, end)
+        if r.bound >= cut or r.work >= end or r.stops():
             break
 
 

@@ -26,6 +26,7 @@ from solver.search.broker_groups import BROKER_SWEEPS, start_from_groups
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
+from solver.search.large_places import place_large, places_large
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
 
@@ -107,6 +108,9 @@ LARGE_PARTITION_ARMS: Final = (
 CONFIGURATIONS_SHARE: Final = 0.85
 """Share of the remaining work for annealing whole configurations, where they are few."""
 
+PLACING_SHARE: Final = 0.9
+"""Share of the remaining work for placing large partitions first, where it is done."""
+
 FRUGAL_COST: Final = 1e3
 """Cost of a new replica, in units of F, that outweighs any imbalance it could cure."""
 
@@ -178,7 +182,10 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         else:
             local.state = _better_start(local, home, local.state)
         offer(local)
-        _branch_on_large(local, work)
+        if places_large(search, local.columns):
+            _place_large(local, search.work + PLACING_SHARE * (end - search.work))
+        else:
+            _branch_on_large(local, work)
     _open_wide(local, work)
     for first in range(len(ARMS)):
         if first > 0:
@@ -280,8 +287,20 @@ def _round_relaxed(local: LocalSearch, home: State) -> None:
 
 def _anneal_configurations(local: LocalSearch, end: float) -> None:
     """Anneal whole configurations where they are few, and go on from the best plan."""
+    if anneal_configurations(local.search, local.columns, local.relaxation, end):
+        _adopt_best(local)
+
+
+def _place_large(local: LocalSearch, end: float) -> None:
+    """Search for the places of large rows, then for those of the others given these."""
+    place_large(local.search, local.columns, end)
+    _adopt_best(local)
+
+
+def _adopt_best(local: LocalSearch) -> None:
+    """Go on from the incumbent where it is better than the state."""
     search, c = local.search, local.columns
-    if anneal_configurations(search, c, local.relaxation, end) and search.best is not None:
+    if search.best is not None:
         best = new_state(c, leader_first(c, search.best.replicas, search.best.leader))
         local.state = min(local.state, best, key=lambda s: objective(c, s))
 

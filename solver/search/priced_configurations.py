@@ -108,6 +108,17 @@ def price_configurations(
     )
 
 
+def legal_configurations(problem: Problem, c: Columns, row: int) -> Ints:
+    """List the configurations that a row may have: (N, M) brokers, leader first; -1 fills."""
+    rf = int(c.rf[row])
+    sets = np.array([*combinations(range(len(c.scale)), rf)], np.int64)
+    may = _allowed(problem, c, np.array([row]), sets)[0]
+    chosen, leader = np.nonzero(may)
+    found = np.full((len(chosen), c.home.shape[1]), -1, np.int64)
+    found[:, :rf] = _leader_first(sets[chosen], leader)
+    return found
+
+
 def _allowed(problem: Problem, c: Columns, rows: Ints, sets: Ints) -> Bools:
     """(R, S, rf) whether a row may lie on a set of brokers with each as its leader."""
     hold, lead, group = problem.hold[rows], problem.may_lead[rows], c.group[rows]
