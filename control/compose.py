@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
@@ -21,11 +21,12 @@ from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
-from control.settings.settings import Settings
+from control.settings.settings import S3Bucket, Settings
 from control.settings.solve_table import task_limits
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
-from executor.timing import steady_s
+from executor.journal.lease import Lease, LeaseSettings, Sightings, this_process
+from executor.timing import Timing, steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.log_events import LogEvent, named
 from model.snapshot.capacities import Capacities
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
     from control.planning.effort_stages import Duration
+    from control.service.leadership import Leadership
+    from control.service.operator_actions import OperatorActions
     from control.simulation.trials import Passed, TryAll
     from control.tasks.continued_tasks import ContinuedTasks
     from control.tasks.operator_tasks import OperatorTasks
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
     from model.snapshot.pseudonyms import Pseudonyms
     from solver.studies.solve_tasks import SolveAll
 
+_SEEN: Final = Sightings()
+"""Since when leases of others have not changed, for all leases of this process."""
+IDLE_LEASE_S: Final = 20.0
+"""Seconds for which the lease of a run is valid between its requests, where a service stands by."""
 _log = logging.getLogger("plimsoll.control")
 
 
@@ -99,7 +106,56 @@ def task_files(settings: Settings) -> TaskFiles:
     from control.tasks.task_archive import task_archive_of
 
     archive = S3Settings(**settings.archive.model_dump())
-    return TaskFiles(settings.state_dir, task_archive_of(archive))
+    return TaskFiles(
+        settings.state_dir, task_archive_of(archive, lease_settings(settings).sightings)
+    )
+
+
+def lease_settings(settings: Settings) -> LeaseSettings:
+    """How runs hold the cluster's lease."""
+    return LeaseSettings(IDLE_LEASE_S, _SEEN) if settings.service.standby else LeaseSettings()
+
+
+def shared_archive(settings: Settings) -> S3Bucket:
+    """The archive that services on one cluster share. Raises ConfigError without one."""
+    if settings.archive is None:
+        raise ConfigError(
+            "standby in [service] needs [archive], where leases, runs and tasks are kept for the "
+            "services of all hosts"
+        )
+    return settings.archive
+
+
+def leadership(
+    settings: Settings, actions: "OperatorActions", policy: Callable[[], str]
+) -> "Leadership":
+    """Contend for leading the services on the cluster; not started yet.
+
+    policy: hash of the policy that this service acts by. Raises ConfigError without an archive.
+    """
+    from clients.s3 import Bucket, S3Settings
+    from control.service.leadership import CALL_S, LEADING, SPARE_S, Leadership, LeadershipParts
+
+    lease = Lease(
+        Bucket(S3Settings(**shared_archive(settings).model_dump())),
+        Timing(),
+        call_s=CALL_S,
+        spare_s=SPARE_S,
+        holder=this_process(),
+        use=LEADING,
+        sightings=_SEEN,
+    )
+    return Leadership(
+        LeadershipParts(
+            lease=lease,
+            connect=lambda: executor(settings),
+            files=task_files(settings),
+            journal_dir=journal_dir(settings),
+            policy=policy,
+            pause=lambda: actions.pause,
+            adopt=actions.adopt,
+        )
+    )
 
 
 def _continued_tasks(settings: Settings) -> "ContinuedTasks":
@@ -335,6 +391,7 @@ def executor(settings: Settings) -> "Executor":
         wal=wal,
         archive=archive,
         limits=_run_limits(settings, given),
+        leases=lease_settings(settings),
     )
 
 
@@ -390,6 +447,7 @@ def loop(
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,
+            stands_by=watcher.stands_by,
         ),
     )
     found.subscribe(CapacityNotes(partial(found.warn, event=LogEvent.CLUSTER_WARNING), given))

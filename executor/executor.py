@@ -18,6 +18,7 @@ from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
+from executor.journal.lease import LeaseSettings
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
 from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
@@ -71,6 +72,7 @@ from model.snapshot.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
 _REAL_TIME: Final = Timing()
+_LEASES: Final = LeaseSettings()
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -485,6 +487,14 @@ class Executor(Closing):
         found = sorted(self._admin.partitions().items())
         return {pid: view for pid, view in found if wanted & {*view.replicas}}
 
+    def watch_lease(self, cluster_id: str) -> None:
+        """Note the lease of a cluster, so that a later run waits less for one that has expired.
+
+        Raises as the archive does.
+        """
+        if self._archive is not None:
+            self._archive.lease.watch(cluster_id)
+
     def runs(self, journal_dir: Path, cluster_id: str) -> list[PastRun]:
         """The newest readable runs on a cluster, oldest first; those of the archive, too."""
         if self._archive is not None:
@@ -568,6 +578,7 @@ def connect(
     archive: S3Settings | None = None,
     limits: RunLimits = _DEFAULT_LIMITS,
     timing: Timing = _REAL_TIME,
+    leases: LeaseSettings = _LEASES,
 ) -> Executor:
     """Make an executor for the cluster at `bootstrap` (`host:port`, comma-separated).
 
@@ -582,7 +593,7 @@ def connect(
         wal=AutoMQWal(wal) if wal is not None else None,
         limits=limits,
         timing=timing,
-        archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s))
+        archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s), leases=leases)
         if archive is not None
         else None,
     )

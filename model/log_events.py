@@ -33,6 +33,10 @@ class LogEvent(StrEnum):
     OPERATOR_ACTION = "operator.action", "A person paused, steered, stopped or asked for something."
     AUDIT_FAILED = "audit.failed", "The audit log cannot be written."
     PAUSE_FAILED = "pause.failed", "A pause holds, but does not outlast a restart."
+    STANDBY_LEADS = "standby.leads", "This service leads: it acts, and others stand by."
+    STANDBY_WAITS = "standby.waits", "Another service leads; this one stands by."
+    STANDBY_LOST = "standby.lost", "This service no longer leads."
+    STANDBY_FAILED = "standby.failed", "It is not known who leads, or what the last leader left."
     REQUEST_FAILED = "request.failed", "A task of Cruise Control's API cannot be kept or read."
 
     # ---- the loop

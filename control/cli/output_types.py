@@ -700,6 +700,19 @@ class InterruptedAnswer(Answer):
     done: int
 
 
+class StandbyAnswer(Answer):
+    """Which of several services leads."""
+
+    leads: bool
+    """Whether this one does."""
+    leader: str
+    """The process that does; empty where that is not known."""
+    message: str
+    """Why this service does not act; empty where it leads."""
+    other_policy: bool
+    """Whether the leader acts by another policy or version than this service would."""
+
+
 class CtlStatusAnswer(Answer):
     """`ctl status`."""
 
@@ -721,6 +734,8 @@ class CtlStatusAnswer(Answer):
     run: CtlRunAnswer | None
     interrupted: InterruptedAnswer | None
     """A run that an earlier process left, and that was not resumed."""
+    standby: StandbyAnswer | None = None
+    """None where no other service stands by."""
 
 
 class ActionAnswer(Answer):

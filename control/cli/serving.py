@@ -23,6 +23,7 @@ from control.loop.view import Mode
 from control.service.control_socket import ControlSocket
 from control.service.http_access import HttpAccess
 from control.service.http_listener import ControlSite, CruiseControlSite, HttpListener, bound
+from control.service.leadership import policy_hash
 from control.service.notifications import Notifications, NotifyHandler, receivers_of
 from control.service.operator_actions import OperatorActions
 from control.service.server_tls import ServerTls
@@ -31,6 +32,7 @@ from control.service.systemd_notify import SystemdNotifier
 from control.settings.notify_table import ReceiverTable
 from control.settings.service_table import CruiseControlAccess, ListenAddress, ServiceTable
 from control.settings.settings import Settings
+from executor.journal.lease import this_process
 from model.errors import GuardrailRefused, PlimsollError
 from model.log_events import LogEvent
 from model.run import MoveState
@@ -69,6 +71,13 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             'cruise_control_api = "execute" lets clients change the cluster; add --auto --limits '
             'NAME --allow-changes, or set it to "read"'
         )
+    if settings.service.standby and balancing.mode is not Mode.AUTO:
+        raise GuardrailRefused(
+            "standby in [service] is for services that act; add --auto --limits NAME "
+            "--allow-changes, or set it to false: read-only services need not wait for each other"
+        )
+    if settings.service.standby:
+        compose.shared_archive(settings)
     access, receivers = HttpAccess.of(settings.service), receivers_of(settings.notify)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     listening = bound(settings.service.address)
@@ -97,6 +106,9 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         cluster = settings.name or settings.bootstrap_server or ""
         handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
         service = _Service(options, output, state, notifier, actions, certificate, handlers, parts)
+        if settings.service.standby:
+            found = compose.leadership(settings, actions, service.policy)
+            state.leadership = opened.enter_context(found)
         return service.run(balancing, resume=resume or settings.service.resume)
 
 
@@ -193,16 +205,24 @@ class _Service:
         self._served: tuple[ServiceTable, tuple[ReceiverTable, ...]] = ServiceTable(), ()
         """As it was at the start; a reload does not change it."""
 
+    def policy(self) -> str:
+        """Hash of the policy in force, for the services that stand by; empty before the start."""
+        loop = self._loop
+        return "" if loop is None else policy_hash(loop.policy, loop.settings.goals)
+
     def run(self, balancing: Balancing, *, resume: bool = False) -> int:
         """Run loops until SIGTERM, or until one ends with an error, which is raised.
 
         resume: whether the first one resumes an interrupted run.
         """
         self._served, self._resume = _served(balancing.settings), resume
-        loop = self._loop_of(balancing)
+        loop, first = self._loop_of(balancing), True
         with steered_by_signals(self._abort, self._hung_up.set) as steering:
             while True:
                 self._begin(loop)
+                if first and self._state.leadership is not None:
+                    self._state.leadership.start()
+                first = False
                 with loop:
                     self._notifier.ready()
                     following = self._until(loop, steering)
@@ -228,12 +248,22 @@ class _Service:
             if following is not None and not loop.running:
                 return following
             steering.stopping.wait(POLL_S)
+            self._leave_to_leader(loop)
             if words := self._certificate.warning(time.time()):
                 loop.warn(words, LogEvent.CERTIFICATE_ENDS)
             if self._hung_up.is_set():
                 self._hung_up.clear()
                 following = self._read_again(loop) or following
         return None
+
+    def _leave_to_leader(self, loop: "Loop") -> None:
+        """End the run of a service that no longer leads, after its in-flight moves."""
+        standing = self._state.standing
+        if standing is None or standing.leads or not standing.leader or not loop.moving:
+            return
+        if standing.leader != this_process() and not loop.steering.stopping.is_set():
+            loop.warn(f"{standing.leader} leads, so the run ends here", LogEvent.STANDBY_LOST)
+            loop.steering.stopping.set()
 
     def _read_again(self, loop: "Loop") -> "Loop | None":
         """A loop with the settings as they are now; None where they cannot be used."""
@@ -266,6 +296,7 @@ class _Service:
 
     def _loop_of(self, balancing: Balancing) -> "Loop":
         """A loop that has not started; ConfigError where a file it needs cannot be used."""
+        leadership = self._state.leadership
         return compose.loop(
             balancing.settings,
             mode=balancing.mode,
@@ -274,7 +305,10 @@ class _Service:
             policy_file=balancing.policy_file,
             resume=self._resume and balancing.mode is Mode.AUTO,
             watcher=LoopWatcher(
-                decided=self._state.decided, beat=self._beat, failed=self._state.failed
+                decided=self._state.decided,
+                beat=self._beat,
+                failed=self._state.failed,
+                stands_by=None if leadership is None else leadership.stands_by,
             ),
         )
 
@@ -314,6 +348,9 @@ class _Service:
         """Write once which run an earlier process left, and how to continue."""
         found = loop.previous_runs.interrupted
         if found is None or found.run_id == self._named or loop.settings.resume:
+            return
+        if self._state.leadership is not None:
+            # Whoever leads resumes it.
             return
         self._named = found.run_id
         done = found.progress.count(MoveState.DONE)

@@ -29,6 +29,11 @@ class CleanupSchedule:
         self._possible, self._tried_for = True, ""
         self._attempts = self._attempts.reset().again(now_s)
 
+    def leader_changed(self) -> None:
+        """Expect leftovers of another process."""
+        self._possible, self._tried_for = True, ""
+        self._attempts = self._attempts.reset()
+
     def due(self, cluster_id: str, now_s: float, plan_hash: str = "") -> bool:
         """Whether to try now; once for each plan that is about to be executed.
 

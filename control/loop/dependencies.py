@@ -306,15 +306,20 @@ class LoopParts:
     reconnect; a loop that hangs does not call it."""
     failed: Callable[[PlimsollError], None] | None = None
     """Called with every error after which the loop tries again, from any of its threads."""
+    stands_by: Callable[[], str] | None = None
+    """Why nothing may be changed, since another process leads or nobody can know; empty while this
+    one leads. None where there is no other. Any thread may call it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopWatcher:
-    """Those parts of a loop that only hear what it does; None where nobody listens."""
+    """Those parts of a loop that hear what it does or keep it from it; None for none."""
 
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     beat: Callable[[], None] | None = None
     failed: Callable[[PlimsollError], None] | None = None
+    stands_by: Callable[[], str] | None = None
+    """As in `LoopParts`."""
 
 
 UNWATCHED: Final = LoopWatcher()

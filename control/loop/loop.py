@@ -166,6 +166,8 @@ class Loop(Closing):
         """Whether an interrupted run is still to be looked for and resumed."""
         self._looked = False
         """Whether such a run has been looked for."""
+        self._stood_by = parts.stands_by is not None
+        """Whether another process led when it was asked last, or none was asked."""
         self._resuming = False
         """Whether the run in progress is one that is resumed for that reason."""
         self._cleanups = CleanupSchedule(settings.journal_dir)
@@ -301,6 +303,12 @@ class Loop(Closing):
         """End a pause."""
         self.paused = ""
 
+    @property
+    def held_back(self) -> str:
+        """Why no run may start: another process leads, or a person has paused; empty if it may."""
+        stands_by = self._parts.stands_by
+        return (stands_by() if stands_by is not None else "") or self.paused
+
     def approve(self, plan_hash: str, by: str) -> None:
         """Start executing the plan with this hash; return at once.
 
@@ -344,8 +352,8 @@ class Loop(Closing):
         with self._changed:
             self._runner.check_allowed()
             self._refuse_while_running()
-            if self.paused:
-                raise GuardrailRefused(self.paused)
+            if held_back := self.held_back:
+                raise GuardrailRefused(held_back)
             self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
             # No trigger of `--auto` may end it as one of its own.
             self._state.auto_run = None
@@ -388,11 +396,11 @@ class Loop(Closing):
             raise GuardrailRefused("a run is in progress; wait until it ends, or stop it")
 
     def _begin_run(self, message: str, start: Callable[[], None]) -> None:
-        """Enter the phase of a run and start it; GuardrailRefused while one runs, or paused."""
+        """Enter the phase of a run and start it; GuardrailRefused while it may not."""
         with self._changed:
             self._refuse_while_running()
-            if self.paused:
-                raise GuardrailRefused(self.paused)
+            if held_back := self.held_back:
+                raise GuardrailRefused(held_back)
             self._enter(Phase.RUNNING, message)
             self.proposals.give_up()
             start()
@@ -638,8 +646,8 @@ class Loop(Closing):
             if state.snapshot is None or state.evaluation is None or self.running:
                 self._interrupt()
                 return
-            if state.seen is None:
-                # No loads have been measured since the connection was lost.
+            if state.seen is None or self._is_standby(state.snapshot):
+                # No loads have been measured since the connection was lost, or another acts.
                 return
             if result is not None:
                 self._hold_unless(result.best is not None and bool(result.best.moves))
@@ -672,6 +680,23 @@ class Loop(Closing):
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
+
+    def _is_standby(self, snapshot: Snapshot) -> bool:
+        """Whether another process leads; prepares for acting once this one does."""
+        words = "" if self._parts.stands_by is None else self._parts.stands_by()
+        if words:
+            self._stood_by = True
+            self._enter(Phase.STANDBY, words)
+        elif self._stood_by:
+            self._stood_by = False
+            # The process that led before may have left a run, settings and used up limits.
+            self.resumes, self._looked = True, False
+            self.previous_runs.look_again()
+            self._cleanups.leader_changed()
+            if self._tasks is not None:
+                self._tasks.look_again()
+            self._state.day = self._day(snapshot.header.cluster_id)
+        return bool(words)
 
     def _resumes_interrupted(self) -> bool:
         """Resume the run that an earlier process left, if that is due; whether it has begun."""

@@ -48,6 +48,10 @@ class TaskWatch:
         self._thread = self._background(partial(self._look, cluster_id), "tasks")
         self._thread.start()
 
+    def look_again(self) -> None:
+        """Forget what was found, and look with the next call."""
+        self._thread, self._looked_at_s, self._found = None, None, None
+
     def take(self) -> OpenTask | None:
         """The task that was found last, once."""
         found, self._found = self._found, None

@@ -45,6 +45,8 @@ class Phase(StrEnum):
     RUNNING = "running"
     SETTLING = "settling"
     """After a run, until loads cover only the new placement."""
+    STANDBY = "standing by"
+    """Another service leads."""
     FAILED = "failed"
 
     @classmethod

@@ -21,6 +21,12 @@ def _lines(answer: CtlStatusAnswer) -> Iterator[str]:
         yield f"{answer.phase}: {answer.message}"
     if answer.not_ready:
         yield f"not ready: {answer.not_ready}"
+    if (standby := answer.standby) is not None:
+        yield (
+            "leads the services on this cluster" if standby.leads else f"standby: {standby.message}"
+        )
+        if standby.other_policy:
+            yield "the leader acts by another policy or version than this service would"
     if answer.paused is not None:
         yield f"paused by {answer.paused.by} since {answer.paused.at}; plimsoll ctl resume"
     run = answer.run

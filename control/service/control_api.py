@@ -19,6 +19,7 @@ from control.cli.output_types import (
     CtlStatusAnswer,
     InterruptedAnswer,
     PauseAnswer,
+    StandbyAnswer,
 )
 from control.loop import questions
 from control.loop.view import LoopView
@@ -188,6 +189,19 @@ def ctl_status(state: ServiceState, actions: OperatorActions) -> CtlStatusAnswer
         ],
         run=None if run is None else _run_answer(run, loop),
         interrupted=_interrupted(loop),
+        standby=_standby(state),
+    )
+
+
+def _standby(state: ServiceState) -> StandbyAnswer | None:
+    found = state.standing
+    if found is None:
+        return None
+    return StandbyAnswer(
+        leads=found.leads,
+        leader=found.leader,
+        message=found.message,
+        other_policy=found.other_policy,
     )
 
 

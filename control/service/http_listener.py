@@ -334,7 +334,7 @@ def application(
 
     async def readyz(_request: web.Request) -> web.Response:
         reason = state.not_ready()
-        return _text(503 if reason else 200, reason or "ok")
+        return _text(503 if reason else 200, reason or state.ready())
 
     async def metrics(request: web.Request) -> web.Response:
         body, content_type = exposition(registry, request.headers.get("Accept", ""))

@@ -113,6 +113,10 @@ PLAN_GAP: Final = _gauge(
 )
 PLAN_WAITS: Final = _gauge("plan_waits", "1 while a plan waits for a person's approval, else 0.")
 PAUSED: Final = _gauge("paused", "1 while a person has paused the service, else 0.")
+LEADS: Final = _gauge(
+    "leads", "1 while this service leads, 0 while it stands by; absent without standby."
+)
+LEADER: Final = _gauge("leader_info", "Always 1; the process that leads, if known.", "leader")
 RUN_ACTIVE: Final = _gauge("run_active", "1 while a run is in progress, else 0.")
 RUN_MOVES: Final = _gauge("run_moves", "Moves of the newest run, by state.", "state")
 RUN_LEFT: Final = _gauge(
@@ -128,6 +132,7 @@ METRICS: Final = (
     *(LOADS_AT, LOADS_WINDOW, LOAD, DEVIATION, TOLERANCE, IMBALANCE, SCORE, OUTSIDE),
     *(DECISION, DECIDED_AT, DECISIONS),
     *(SOLVES, SOLVE_SECONDS, PLAN_MOVES, PLAN_BYTES, PLAN_GAP, PLAN_WAITS, PAUSED),
+    *(LEADS, LEADER),
     *(RUN_ACTIVE, RUN_MOVES, RUN_LEFT, RUNS, MOVES, MOVED_BYTES),
 )
 """All of them, in the order of the reference."""

@@ -1,5 +1,6 @@
 """What a person may do to the service: each action is in the audit log before it begins."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -55,6 +56,10 @@ class Action(StrEnum):
 
 SAFE: Final = (Action.PAUSE, Action.STOP, Action.ABORT)
 """Actions that only end changes: they are done even if the audit log cannot be written."""
+
+
+ENDING: Final = (Action.STOP, Action.ABORT)
+"""Actions on a run in progress here, which a service may still have that no longer leads."""
 
 
 class ActionParameters(FileModel):
@@ -117,6 +122,19 @@ class OperatorActions:
             self.loop = loop
             self._pass_pause(loop)
 
+    def adopt(self, pause: ServicePause | None) -> None:
+        """Put the pause of the service that leads in force here, or none as there."""
+        with self._one:
+            if self.pause == pause:
+                return
+            with contextlib.suppress(ConfigError, OSError):
+                # It holds here at least until this service ends.
+                self._pauses.remove() if pause is None else self._pauses.write(pause)
+            self.pause = pause
+            if self.loop is not None:
+                # Not waiting: the lock of a busy loop must not delay the renewal of a lease.
+                self._pass_pause(self.loop, wait=False)
+
     def note(self, action: str, message: str) -> None:
         """Record what a signal made the service do.
 
@@ -137,6 +155,7 @@ class OperatorActions:
         """
         loop = self._loop_now()
         _refuse_read_only(loop)
+        self._refuse_standby()
         asked = ActionRequest(by=by)
         record = self._record(ORDER, asked, UNKNOWN, AuditVia.CRUISE_CONTROL, plan_hash)
         record = record.model_copy(update={"detail": detail})
@@ -175,6 +194,8 @@ class OperatorActions:
         """
         questions.check_name(request.by)
         loop = self._loop_now()
+        if action not in ENDING:
+            self._refuse_standby()
         record = self._record(action, request, peer, via, self._plan_of(loop))
         record = record.model_copy(update={"client": client})
         if action is Action.APPROVE or action is Action.REJECT:
@@ -192,6 +213,12 @@ class OperatorActions:
         self._end(record, AuditOutcome.DONE, result.message, loop)
         loop.note(f"{request.by}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
         return replace(result, message="; ".join(filter(None, (result.message, warning))))
+
+    def _refuse_standby(self) -> None:
+        """Leave actions to the service that leads; without one, a pause may be requested."""
+        standing = self._state.standing
+        if standing is not None and not standing.leads and standing.leader:
+            raise GuardrailRefused(f"{standing.message}; ask the one that leads")
 
     # ---- the audit log
 

@@ -71,6 +71,9 @@ class StateCollector(Collector):
         yield from _counts(state.tallies)
         if state.certificate_until_s is not None:
             yield _one(specs.CERTIFICATE, state.certificate_until_s)
+        if (standing := state.standing) is not None:
+            yield _one(specs.LEADS, standing.leads)
+            yield _gauge(specs.LEADER, [((standing.leader,), 1)] if standing.leader else [])
         if state.decision is not None:
             yield _gauge(specs.DECISION, [(state.decision, 1)])
             yield _one(specs.DECIDED_AT, state.decided_at_s)

@@ -27,6 +27,7 @@ from model.units import seconds_text
 
 if TYPE_CHECKING:
     from control.loop.policy import DecisionInputs
+    from control.service.leadership import Leadership, Standing
     from model.errors import PlimsollError
     from solver.report.result import Result
 
@@ -94,6 +95,8 @@ class ServiceState:
         """Why the service as a whole is not ready; empty where the loop decides."""
         self.certificate_until_s: float | None = None
         """When the certificate of the listener ends, in seconds since the epoch; None without."""
+        self.leadership: Leadership | None = None
+        """Who leads; None where the service has no standby."""
         self.paused = False
         """Whether a person has paused the service."""
         self._beaten_s = steady()
@@ -202,6 +205,11 @@ class ServiceState:
         """Whether a run of this process is in progress."""
         return bool(self._open_run)
 
+    @property
+    def standing(self) -> "Standing | None":
+        """Whether this service leads; None where it has no standby."""
+        return None if self.leadership is None else self.leadership.standing
+
     def hanging(self) -> str:
         """Why the loop counts as hanging; empty while it turns."""
         silent_s = self._steady() - self._beaten_s
@@ -221,7 +229,15 @@ class ServiceState:
         silent_s = self._steady() - self._loads_s
         if silent_s > SILENCE_S:
             return f"no loads have arrived for {seconds_text(silent_s)}"
+        standing = self.standing
+        if standing is not None and standing.trouble:
+            return standing.message
         return self.hanging()
+
+    def ready(self) -> str:
+        """What a service that is ready does: `ok`, or why it stands by."""
+        standing = self.standing
+        return "ok" if standing is None or standing.leads else f"standby: {standing.message}"
 
 
 class CountingHandler(logging.Handler):

@@ -95,6 +95,10 @@ class ServiceTable(FileModel):
     resume: bool = False
     """Whether the service resumes a run that an earlier process left, with its start."""
 
+    standby: bool = False
+    """Whether several services share the cluster: one leads, the others stand by and take over
+    loop, runs and tasks if it dies. Needs `--auto` and `[archive]`; all share the settings."""
+
     cruise_control_api: CruiseControlAccess = CruiseControlAccess.OFF
     """What clients of Cruise Control may do: `off`, `read` (which includes dry runs), or `execute`,
     which needs `--auto`."""

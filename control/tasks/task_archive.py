@@ -24,7 +24,7 @@ from control.tasks.broker_marks import BrokerMark, MarksFile, sealed_marks
 from control.tasks.broker_task import KIND, TASK_ID, BrokerTask
 from control.tasks.sealed_files import parse_sealed
 from control.tasks.task_hold import TaskHold
-from executor.journal.lease import Lease, LeaseUse, this_process
+from executor.journal.lease import Lease, LeaseUse, Sightings, this_process
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.files import canonical, validate_document
@@ -66,11 +66,13 @@ class TaskArchive:
         *,
         holder: str,
         renew_s: float | None = RENEW_S,
+        sightings: Sightings | None = None,
     ) -> None:
         self.timing = timing
         self._bucket = bucket
         self._holder = holder
         self._renew_s = renew_s
+        self._sightings = sightings
 
     @property
     def where(self) -> str:
@@ -155,7 +157,13 @@ class TaskArchive:
 
     def _lease(self, use: LeaseUse) -> Lease:
         return Lease(
-            self._bucket, self.timing, call_s=CALL_S, spare_s=SPARE_S, holder=self._holder, use=use
+            self._bucket,
+            self.timing,
+            call_s=CALL_S,
+            spare_s=SPARE_S,
+            holder=self._holder,
+            use=use,
+            sightings=self._sightings,
         )
 
     # ---- marks
@@ -185,9 +193,9 @@ class TaskArchive:
         return self._bucket.put_over(key, body, etag) is not None
 
 
-def task_archive_of(settings: S3Settings) -> TaskArchive:
-    """Open the tasks in a bucket for this process."""
-    return TaskArchive(Bucket(settings), holder=this_process())
+def task_archive_of(settings: S3Settings, sightings: Sightings | None = None) -> TaskArchive:
+    """Open the tasks in a bucket for this process; sightings: shared with its other leases."""
+    return TaskArchive(Bucket(settings), holder=this_process(), sightings=sightings)
 
 
 def _folder(task: BrokerTask) -> str:

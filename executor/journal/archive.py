@@ -22,7 +22,7 @@ from threading import Event
 from typing import Final
 
 from clients.s3 import Bucket, S3Settings
-from executor.journal.lease import Lease, this_process
+from executor.journal.lease import Lease, LeaseSettings, this_process
 from executor.journal.records import scan
 from executor.journal.run_journal import (
     Action,
@@ -62,6 +62,7 @@ _LAST: Final = (
     JournalEvent.ENDED,
 )
 """Nothing is sent after these, so the run may end even if they cannot be archived."""
+_LEASES: Final = LeaseSettings()
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -296,13 +297,22 @@ class _ArchivedRun:
         return WriterBarred(f"the journal cannot be archived, so nothing further is sent: {exc}")
 
 
-def archive_of(settings: S3Settings, timing: Timing, *, call_s: float) -> Archive:
+def archive_of(
+    settings: S3Settings, timing: Timing, *, call_s: float, leases: LeaseSettings = _LEASES
+) -> Archive:
     """Open the archive in a bucket for this process.
 
     `call_s`: the longest time in seconds that a request to the cluster may take.
     """
     bucket = Bucket(settings)
-    lease = Lease(bucket, timing, call_s=call_s, holder=this_process())
+    lease = Lease(
+        bucket,
+        timing,
+        call_s=call_s,
+        holder=this_process(),
+        idle_s=leases.idle_s,
+        sightings=leases.sightings,
+    )
     return Archive(bucket, lease, timing)
 
 

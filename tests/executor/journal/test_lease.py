@@ -2,13 +2,14 @@
 
 import threading
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.s3 import S3Settings
-from executor.journal.lease import LeaseDocument
+from clients.s3 import Bucket, S3Settings
+from executor.journal.lease import Lease, LeaseDocument, Sightings
 from executor.timing import Timing
 from model.errors import (
     ArchiveUnreachable,
@@ -346,3 +347,143 @@ def at_rate(time: FakeTime, rate: float) -> Timing:
         pause=lambda seconds: time.timing.pause(seconds / rate),
         steady_s=lambda: rate * time.now_s,
     )
+
+
+IDLE_S = 20.0
+
+
+def idle_host(store: S3Settings, time: FakeTime, name: str) -> Host:
+    """A host whose lease is short while no request is open."""
+    host = Host(store, time.timing, name)
+    host.lease = Lease(host.bucket, time.timing, call_s=CALL_S, holder=name, idle_s=IDLE_S)
+    return host
+
+
+def duration_s(host: Host) -> float:
+    found = host.bucket.get("one/lease.json")
+    assert found is not None
+    return LeaseDocument.model_validate_json(found.body).duration_ms / 1000
+
+
+@pytest.mark.parametrize("call_s", [CALL_S, 90.0])
+def test_a_lease_is_long_enough_for_each_request_and_short_between_them(
+    store: S3Settings, time: FakeTime, call_s: float
+) -> None:
+    a = Host(store, time.timing, "a")
+    a.lease = Lease(a.bucket, time.timing, call_s=call_s, holder="a", idle_s=IDLE_S)
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        for _ in range(5):
+            a.lease.need()
+            assert a.lease.left_s >= call_s
+            assert duration_s(a) >= call_s
+            for _ in range(60):
+                time.now_s += 0.5
+                a.lease.keep()
+                assert a.lease.left_s > 0
+            assert duration_s(a) == IDLE_S
+
+
+def test_a_request_without_an_answer_keeps_the_lease_long(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a = Host(store, time.timing, "a")
+    a.lease = Lease(a.bucket, time.timing, call_s=90.0, holder="a", idle_s=IDLE_S)
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        began_s = time.now_s
+        a.lease.unanswered()
+        while time.now_s - began_s < 90.0:
+            assert duration_s(a) == a.lease.duration_s
+            time.now_s += 5.0
+            a.lease.keep()
+        time.now_s += 5.0
+        a.lease.keep()
+        assert duration_s(a) == IDLE_S
+
+
+def test_time_during_which_a_lease_was_watched_counts(store: S3Settings, time: FakeTime) -> None:
+    dead = idle_host(store, time, "dead")
+    crash(dead)
+    sightings = Sightings()
+    watching, taking = (Host(store, time.timing, "b") for _ in range(2))
+    for host in (watching, taking):
+        host.lease = Lease(host.bucket, time.timing, call_s=CALL_S, holder="b", sightings=sightings)
+    watching.lease.watch(CLUSTER)
+    time.now_s += IDLE_S - 3.0
+    began_s = time.now_s
+    with taking.lease.held(CLUSTER, NOT_STOPPED):
+        assert 3.0 < time.now_s - began_s < 5.0
+
+
+def test_a_lease_that_was_renewed_since_it_was_seen_is_not_over(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = idle_host(store, time, "a"), Host(store, time.timing, "b")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        b.lease.watch(CLUSTER)
+        for _ in range(10):
+            time.now_s += 5.0
+            a.lease.keep()
+        assert b.lease.attempt("one/lease.json") is not None
+        a.lease.need()
+
+
+class LosesAnswers:
+    """A bucket that makes a write and then fails, on demand."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self.loses = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bucket, name)
+
+    def put_over(self, key: str, body: bytes, etag: str) -> str | None:
+        found = self._bucket.put_over(key, body, etag)
+        if self.loses:
+            raise ArchiveUnreachable("the answer is lost")
+        return found
+
+
+def test_a_lease_that_may_have_become_short_is_renewed_before_a_request(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = Host(store, time.timing, "a"), Host(store, time.timing, "b")
+    wire = LosesAnswers(a.bucket)
+    a.lease = Lease(wire, time.timing, call_s=90.0, holder="a", idle_s=IDLE_S)
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        time.now_s += 0.5
+        wire.loses = True
+        a.lease.keep()
+        # Others see the short one, whatever this host has heard.
+        assert duration_s(a) == IDLE_S
+        assert a.lease.left_s <= IDLE_S
+        wire.loses = False
+        with b.lease.held(CLUSTER, NOT_STOPPED), pytest.raises(WriterBarred, match="b has taken"):
+            a.lease.need()
+
+
+def test_a_bucket_that_is_away_does_not_slow_down_reads(store: S3Settings, time: FakeTime) -> None:
+    a = Host(store, time.timing, "a")
+    a.lease = Lease(a.bucket, time.timing, call_s=90.0, holder="a", idle_s=IDLE_S)
+    tried = 0
+
+    def away(_: object) -> Fault:
+        nonlocal tried
+        tried += 1
+        return Fault.AWAY
+
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        a.wire.fault = away
+        for _ in range(18):
+            time.now_s += 0.5
+            a.lease.keep()
+        once = tried
+        for _ in range(40):
+            time.now_s += 0.5
+            a.lease.keep()
+        assert 0 < tried <= 3 * once
+        a.wire.fault = lambda _: None
+        a.lease.need()

@@ -7,11 +7,13 @@ the same one.
 import time
 from functools import partial
 
+from clients.s3 import S3Settings
 from control import compose
 from control.cli.main import main
 from control.loop.dependencies import LoopParts
 from control.settings.settings import Settings
 from executor.executor import Executor
+from executor.journal.archive import Archive, archive_of
 from executor.timing import RunLimits
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
@@ -19,6 +21,8 @@ from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 SPEED = 1.0
 BROKERS = 4
 POLL_S = 0.5
+CALL_S = 30.0
+"""As long as a change takes with a time-out of some seconds."""
 
 
 def begin() -> None:
@@ -26,11 +30,20 @@ def begin() -> None:
     world = DemoClusterOptions(brokers=BROKERS, seed=1, now_s=time.time())
     with LiveCluster(world, speed=SPEED) as live:
 
+        def archive(settings: Settings) -> Archive | None:
+            if settings.archive is None:
+                return None
+            bucket = S3Settings(**settings.archive.model_dump())
+            leases = compose.lease_settings(settings)
+            return archive_of(bucket, live.timing, call_s=CALL_S, leases=leases)
+
         def executor(settings: Settings) -> Executor:
             throttle = settings.throttle
             per_s = throttle if isinstance(throttle, int) else None
             limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
-            return Executor(live.admin(), timing=live.timing, limits=limits)
+            return Executor(
+                live.admin(), timing=live.timing, limits=limits, archive=archive(settings)
+            )
 
         compose.observer = lambda *_args, **_named: LiveObserver(live)  # type: ignore[assignment]
         compose.executor = executor

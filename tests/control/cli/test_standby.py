@@ -1,0 +1,167 @@
+"""Two services on one simulated cluster and bucket: one leads, the other takes over."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.control.cli.test_serving import NOWHERE, WAIT_S, Service
+from tests.control.cli.test_simulated_service import (
+    AUTO,
+    SETTINGS,
+    SIMULATED,
+    ctl,
+    events,
+    journalled,
+    moving,
+    until,
+)
+from tests.support.cli_offline import plimsoll, refused
+from tests.support.executor.s3_server import BUCKET, client, s3_server, s3_settings
+from tests.support.paths import ROOT
+
+IDLE_MS = 20_000
+"""How long the lease of a run lasts between its requests."""
+SHARED = """
+[service]
+standby = true
+[archive]
+endpoint_url = "{endpoint}"
+bucket = "{bucket}"
+prefix = "{prefix}"
+access_key = "me"
+secret_key = "secret"
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_server() as found:
+        yield found
+
+
+def host(
+    parent: Path, name: str, endpoint: str, *, trigger: str = "act", pause_s: int = 1
+) -> Service:
+    """A service that is not started yet, with a state folder of its own."""
+    folder = parent / name
+    folder.mkdir(exist_ok=True)
+    shared = SHARED.format(endpoint=endpoint, bucket=BUCKET, prefix=f"{parent.name}/")
+    own = SETTINGS.format(trigger=trigger).replace("pause = 1\n", f"pause = {pause_s}\n")
+    (folder / "own.toml").write_text(own + shared)
+    environment = {"PLIMSOLL_CONFIG": str(folder / "own.toml"), "PYTHONPATH": str(ROOT)}
+    log = ("--log-file", str(folder / "log.jsonl"))
+    return Service(folder, (*AUTO, *log), environment, SIMULATED)
+
+
+def wait_logged(folder: Path, text: str) -> None:
+    """Wait until the log has a text."""
+    deadline = time.monotonic() + WAIT_S
+    log = folder / "log.jsonl"
+    while not log.exists() or text not in log.read_text():
+        assert time.monotonic() < deadline, text
+        time.sleep(0.2)
+
+
+def wait_idle(endpoint: str, prefix: str) -> None:
+    """Wait until no request of the run is open, so that its lease is short."""
+    deadline, key = time.monotonic() + WAIT_S, f"{prefix}/simulated/lease.json"
+    while True:
+        found = client(s3_settings(endpoint)).get_object(Bucket=BUCKET, Key=key)
+        document = json.loads(found["Body"].read())
+        if document["duration_ms"] <= IDLE_MS:
+            return
+        assert time.monotonic() < deadline, document
+        time.sleep(0.05)
+
+
+def leads(folder: Path) -> bool:
+    return bool(until(folder, lambda status: status["standby"] is not None)["standby"]["leads"])
+
+
+@pytest.mark.soak
+def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
+    tmp_path: Path, endpoint: str
+) -> None:
+    a, b = (tmp_path / name for name in "ab")
+    with host(tmp_path, "a", endpoint) as first:
+        first.wait_for("/metrics\n")
+        run = until(a, moving)["run"]
+        assert leads(a)
+        with host(tmp_path, "b", endpoint, pause_s=2) as second:
+            second.wait_for("/metrics\n")
+            status = until(b, lambda s: s["phase"] == "standing by" and s["standby"]["leader"])
+            assert (status["run"], status["standby"]["leads"]) == (None, False)
+            assert f"plimsoll {first.process.pid} on " in status["standby"]["leader"]
+            # Said in the log and the status, and left alone.
+            assert status["standby"]["other_policy"]
+            wait_logged(b, "with another policy or version")
+            assert second.get("/livez") == (200, "ok\n")
+            code, words = second.get("/readyz")
+            assert (code, words.startswith("standby: plimsoll ")) == (200, True)
+            assert second.counts("plimsoll_leads") == {(): 0}
+            assert first.counts("plimsoll_leads") == {(): 1}
+            assert first.counts("plimsoll_leader_info") == second.counts("plimsoll_leader_info")
+            assert "ask the one that leads" in ctl(b, "pause", code=5)
+            assert "standby: plimsoll" in plimsoll(b, "ctl", "status").stdout
+
+            wait_idle(endpoint, tmp_path.name)
+            first.process.kill()
+            first.process.wait()
+            resumed = until(b, moving)
+            assert resumed["run"]["run_id"] == run["run_id"]
+            assert resumed["run"]["plan_hash"] == run["plan_hash"]
+            assert resumed["standby"] == {
+                "leads": True,
+                "leader": resumed["standby"]["leader"],
+                "message": "",
+                "other_policy": False,
+            }
+            assert second.counts("plimsoll_leads") == {(): 1}
+            # The first one comes back, and stands by.
+            with host(tmp_path, "a", endpoint) as again:
+                again.wait_for("/metrics\n")
+                assert not until(a, lambda s: s["phase"] == "standing by")["standby"]["leads"]
+                ctl(b, "abort")
+                until(b, lambda s: s["run"] is None)
+                # Together with the pause that comes with the abort.
+                until(a, lambda s: s["paused"] is not None)
+                second.signalled(signal.SIGTERM)
+                assert second.process.wait(WAIT_S) is not None
+                until(a, lambda s: s["standby"]["leads"])
+                assert until(a, lambda s: "paused by" in s["message"])["run"] is None
+    records = journalled(b)
+    assert set(records) == {run["run_id"]} == set(journalled(a))
+    assert records[run["run_id"]].count("resumed") == 1
+    assert records[run["run_id"]].count("started") == 1
+    assert {"standby.waits", "standby.leads"} <= set(events(b))
+
+
+def test_without_the_bucket_no_service_leads_and_nothing_begins(tmp_path: Path) -> None:
+    a = tmp_path / "a"
+    with host(tmp_path, "a", "http://127.0.0.1:1") as service:
+        wait_logged(a, "it is not known who leads: ")
+        unknown = "nothing is changed while it is not known who leads"
+        status = until(a, lambda s: unknown in s["message"])
+        assert status["phase"] == "standing by"
+        assert status["standby"]["leader"] == ""
+        code, words = service.get("/readyz")
+        assert (code, "it is not known who leads" in words) == (503, True)
+        assert service.get("/livez") == (200, "ok\n")
+        # A person may pause a service without a leader.
+        ctl(a, "pause")
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+    assert journalled(a) == {}
+
+
+def test_standby_needs_auto_and_an_archive(tmp_path: Path) -> None:
+    own = {"PLIMSOLL_SERVICE__STANDBY": "true", "PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
+    run = plimsoll(tmp_path, "service", "-b", NOWHERE, **own)
+    refused(run, 5, "standby in [service] is for services that act")
+    automatic = ("--auto", "--limits", "conservative", "--allow-changes")
+    run = plimsoll(tmp_path, "service", "-b", NOWHERE, *automatic, **own)
+    refused(run, 2, "standby in [service] needs [archive]")
