@@ -1,13 +1,17 @@
-"""File permissions: keep files private to the user, and tighten existing folders."""
+"""File permissions: keep files private to the user, tighten existing folders, check secrets."""
 
 import logging
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from model.errors import ConfigError
+
 _PRIVATE: Final = 0o077
 """Permission bits of group and others."""
+_WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH
 _USERS: Final = os.umask(_PRIVATE)
 os.umask(_USERS)
 
@@ -31,6 +35,26 @@ def begin() -> None:
 def end() -> None:
     """Restore the user's own mask for new files."""
     os.umask(_USERS)
+
+
+def check_secret(path: Path, what: str = "", *, published: bool = False) -> bool:
+    """Whether everybody can read a file of secrets, which is accepted where it is `published`.
+
+    Its group may read it, and no more: Kubernetes and systemd mount secrets with mode 0440.
+    what: what the file is, for messages, with a blank at its end.
+
+    Raises ConfigError: there is no such file, or others can read or change it.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as exc:  # a NUL in the name
+        problem = exc.strerror if isinstance(exc, OSError) else exc
+        raise ConfigError(f"cannot read {what}{path}: {problem}") from exc
+    if not stat.S_ISREG(mode):
+        raise ConfigError(f"cannot read {what}{path}: not a regular file")
+    if mode & (_WRITABLE if published else _WRITABLE | stat.S_IRWXO):
+        raise ConfigError(f"others can read or change {what}{path}; chmod 600 it")
+    return bool(mode & stat.S_IROTH)
 
 
 def share(path: Path) -> None:

@@ -1,10 +1,13 @@
 """The image's entry points as processes, with Strimzi's files under a temporary root."""
 
+import base64
 import contextlib
 import json
 import os
 import re
 import socket
+import ssl
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import pytest
 
 from lab.local_cluster.local_cluster import LocalCluster
 from tests.support.cli_on_cluster import wait_until
-from tests.support.strimzi_container import StrimziContainer
+from tests.support.strimzi_container import OPERATOR, PASSWORD, StrimziContainer
 
 NOWHERE = "127.0.0.1:1"
 """No broker answers there."""
@@ -75,6 +78,38 @@ def test_the_container_answers_before_kafka_does(tmp_path: Path) -> None:
     assert container.process.returncode == 0
     assert {path.name for path in container.volume.iterdir()} == {"state", "strimzi", "tmp"}
     assert [path for path in tmp_path.iterdir() if path.name not in LAID_OUT] == []
+
+
+def over_https(container: StrimziContainer, login: str) -> dict[str, object]:
+    """The state, as Strimzi's operator asks for it. Raises HTTPError."""
+    url = (
+        f"https://localhost:{container.environment['API_PORT']}/kafkacruisecontrol/state?json=true"
+    )
+    authority = container.root / "etc/cruise-control/cluster-ca-certs/ca.crt"
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(authority))),
+    )
+    basic = base64.b64encode(login.encode()).decode()
+    request = urllib.request.Request(url, headers={"Authorization": f"Basic {basic}"})
+    with opener.open(request, timeout=60) as answer:
+        found: dict[str, object] = json.load(answer)
+        return found
+
+
+def test_the_api_has_tls_and_logins_by_default(tmp_path: Path) -> None:
+    container = StrimziContainer(tmp_path, NOWHERE, {"API_PORT": str(free_port())})
+    container.lay_out(KEYS)
+    with container:
+        # Only what Strimzi sets, and the files that it mounts, protect the listener.
+        assert "https://0.0.0.0:" in container.wait_for("Cruise Control's API on")
+        assert {"MonitorState", "ExecutorState"} <= over_https(container, OPERATOR).keys()
+        for wrong in ("rebalance-operator:guessed", f"nobody:{PASSWORD}"):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                over_https(container, wrong)
+        checked = container.run(str(container.home / "cruise_control_healthcheck.sh"))
+        assert checked.returncode == 0, checked.stderr
+    assert container.process.returncode == 0
 
 
 LAID_OUT = {"opt", "etc", "mnt", "both.pem", "stderr.txt"}

@@ -7,7 +7,6 @@ after the prefixes `OBF:` and `MD5:` of Jetty's `Password` tool.
 import hashlib
 import logging
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from clients.properties import Properties, read_properties
 from control.service.logins import MOST_SECRET, Login, Role, check_login_name, password_hash
 from model.errors import ConfigError
 from model.printable import printable
+from model.private import check_secret
 
 ROLES: Final = {"VIEWER": Role.VIEWER, "USER": Role.OPERATOR, "ADMIN": Role.ADMIN}
 """Cruise Control's roles, and those that may do the same here."""
@@ -44,13 +44,10 @@ class CredentialsLogin(Login):
 def read_credentials(path: Path) -> Mapping[str, CredentialsLogin]:
     """The logins by name. Raises ConfigError where the file cannot be used.
 
-    It may be readable by others, since volumes of Kubernetes are; that is a warning.
+    Others may be able to read it, which is a warning: Strimzi mounts it with mode 0444 on
+    Kubernetes (0440 on OpenShift), and nobody can change that.
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError as exc:
-        raise ConfigError(f"cannot read the logins {path}: {exc.strerror}") from exc
-    if mode & stat.S_IROTH:
+    if check_secret(path, "the logins ", published=True):
         words = f"others can read the passwords in {path}; restrict its mode if you can"
         _log.warning("%s", words)
     lines = Properties(path, read_properties(path))

@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import re
 import secrets
-import stat
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +20,7 @@ from model.bounded import MOST_TYPED_BYTES, parse_toml, read_bytes
 from model.errors import ConfigError
 from model.files import FileModel
 from model.printable import printable
+from model.private import check_secret
 
 N: Final = 2**14
 """scrypt's cost of a new password: with the next two, 16 MiB and some 50 ms."""
@@ -38,7 +38,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SCRYPT: Final = re.compile(
     r"scrypt:(\d{1,7}):(\d{1,3}):(\d{1,3}):([A-Za-z0-9+/]{8,64}={0,2}):([A-Za-z0-9+/]{43}=)"
 )
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Role(StrEnum):
@@ -205,7 +204,7 @@ def credentials(header: str) -> tuple[str, str] | None:
 
 
 def _read(path: Path) -> dict[str, Login]:
-    _check_mode(path)
+    check_secret(path, "the logins ")
     document = parse_toml(path, _decoded(path))
     try:
         found = LoginsFile.model_validate({"logins": document}).logins
@@ -223,17 +222,6 @@ def _read(path: Path) -> dict[str, Login]:
     if not found:
         raise ConfigError(f"{path} has no login; plimsoll login prints one")
     return found
-
-
-def _check_mode(path: Path) -> None:
-    try:
-        found = path.stat()
-    except OSError as exc:
-        raise ConfigError(f"cannot read the logins {path}: {exc.strerror}") from exc
-    if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"the logins {path} are not a regular file")
-    if found.st_mode & _OTHERS:
-        raise ConfigError(f"others can read the logins {path}; chmod 600 it")
 
 
 def _decoded(path: Path) -> str:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import logging
 import re
-import stat
 import subprocess
 import threading
 import time
@@ -29,6 +28,7 @@ from model.closing import Closing
 from model.errors import ConfigError
 from model.log_events import ATTRIBUTE, LogEvent, event_of, named
 from model.printable import printable
+from model.private import check_secret
 
 MOST_QUEUED: Final = 100
 """Notifications that wait for a receiver; one more drops the oldest."""
@@ -450,9 +450,8 @@ def _level(number: int) -> NotifyLevel:
 
 def _secret(path: Path) -> str:
     """The first line of a file that others cannot read."""
+    check_secret(path, "the secret ")
     data = read_bytes(path, MOST_SECRET, "the secret ")
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"others can read {path}; chmod 600 it")
     text = data.decode("utf-8", "replace").strip()
     if not text or not text.isprintable():
         raise ConfigError(f"{path} holds no line of text")

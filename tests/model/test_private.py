@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from model.private import tighten
+from model.errors import ConfigError
+from model.private import check_secret, tighten
 from tests.support.paths import ROOT
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
@@ -109,3 +110,37 @@ def test_a_folder_with_files_of_others_stays_and_is_reported(
 def test_a_missing_state_folder_is_not_an_error(tmp_path: Path) -> None:
     tighten(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "published", "answer"),
+    [
+        *((m, p, False) for m in (0o400, 0o600, 0o440, 0o640) for p in (False, True)),
+        *((m, True, True) for m in (0o444, 0o644, 0o604)),
+        *((m, False, None) for m in (0o444, 0o644, 0o604, 0o601)),
+        *((m, p, None) for m in (0o620, 0o660, 0o602, 0o666) for p in (False, True)),
+    ],
+)
+def test_the_owner_and_its_group_alone_may_read_secrets(
+    tmp_path: Path, found: int, published: bool, answer: bool | None
+) -> None:
+    path = tmp_path / "secret"
+    path.touch()
+    path.chmod(found)
+    # Volumes of Kubernetes have links.
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    if answer is None:
+        with pytest.raises(ConfigError, match=r"read or change the key .*link; chmod 600 it"):
+            check_secret(link, "the key ", published=published)
+    else:
+        assert check_secret(link, "the key ", published=published) is answer
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("none", "No such file"), ("", "not a regular file"), ("\0", "embedded null byte")],
+)
+def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path, name: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        check_secret(tmp_path / name, "the key ")

@@ -15,6 +15,10 @@ from tests.support.tls_certificates import Authority
 
 CONTAINER = ROOT / "deploy" / "container"
 PASSWORD = "p4ss word"
+OPERATOR = "rebalance-operator:secret"
+"""Name and password of Strimzi's cluster operator."""
+MOUNTED = 0o444
+"""Mode of the secrets that Strimzi mounts on Kubernetes (`VolumeUtils.createSecretVolume`)."""
 WAIT_S = 300.0
 
 
@@ -44,7 +48,7 @@ class StrimziContainer:
         )
         (home / "api-auth-config" / "healthcheck.password").write_text(PASSWORD)
         (home / "api-auth-config" / "cruise-control.authFile").write_text(
-            f"rebalance-operator: secret,ADMIN\nhealthcheck: {PASSWORD},USER\n"
+            f"{OPERATOR.replace(':', ': ')},ADMIN\nhealthcheck: {PASSWORD},USER\n"
         )
         authority = Authority.make("cluster-ca")
         authority.write(self.root / "etc/cruise-control/cluster-ca-certs/ca.crt")
@@ -52,6 +56,9 @@ class StrimziContainer:
         key, mark, certificate = both.read_text().partition("-----BEGIN CERTIFICATE-----")
         (self.certificates / "cruise-control.key").write_text(key)
         (self.certificates / "cruise-control.crt").write_text(mark + certificate)
+        for folder in (home / "api-auth-config", self.certificates):
+            for path in folder.iterdir():
+                path.chmod(MOUNTED)
 
     @property
     def home(self) -> Path:

@@ -90,11 +90,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         Logins(tmp_path / "none", read_credentials)
 
 
-def test_volumes_of_kubernetes_are_readable_and_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("mode", "warns"), [(0o440, False), (0o640, False), (0o444, True)])
+def test_the_modes_with_which_strimzi_mounts_it_are_accepted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warns: bool
 ) -> None:
-    path = written(tmp_path, STRIMZI, 0o444)
+    path = written(tmp_path, STRIMZI, mode)
     logging.getLogger("plimsoll").propagate = True
     caplog.set_level(logging.WARNING, "plimsoll")
     assert Logins(path, read_credentials).of_password("healthcheck", "9bXfGzqL0aTe")
-    assert f"others can read the passwords in {path}" in caplog.text
+    assert (f"others can read the passwords in {path}" in caplog.text) == warns
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o646])
+def test_a_file_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
+    path = written(tmp_path, STRIMZI, mode)
+    with pytest.raises(ConfigError, match=r"others can read or change the logins .*; chmod 600 it"):
+        Logins(path, read_credentials)

@@ -79,11 +79,16 @@ def test_roles_include_those_before_them() -> None:
     assert not Role.OPERATOR.includes(Role.ADMIN)
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o610])
-def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = written(tmp_path, eve(), mode)
-    with pytest.raises(ConfigError, match=r"others can read the logins .*; chmod 600 it"):
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, eve(), 0o604)
+    with pytest.raises(ConfigError, match=r"others can read or change the logins .*; chmod 600 it"):
         Logins(path)
+    # As volumes of Kubernetes mount it.
+    path.chmod(0o440)
+    Logins(path)
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can read or change the logins"):
+        Logins(path).reload()
 
 
 @pytest.mark.parametrize(
