@@ -9,6 +9,7 @@ import pytest
 from control.cruise_control.cruise_control import CruiseControl
 from control.service.service_state import ServiceState
 from tests.support.control.cruise_bench import CruiseClient, served
+from tests.support.control.cruise_site import Start, starting
 
 
 @pytest.fixture(autouse=True)
@@ -30,4 +31,10 @@ def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
 @pytest.fixture
 def client(parts: CruiseControl) -> Iterator[CruiseClient]:
     with served(parts) as found:
+        yield found
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with starting(tmp_path) as found:
         yield found

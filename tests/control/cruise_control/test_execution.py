@@ -1,124 +1,40 @@
 """Orders over Cruise Control's API: the plan of the dry run is executed, or the answer says why."""
 
-import contextlib
 import json
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from control.cruise_control.answers import done
 from control.cruise_control.cruise_control import CruiseControl
-from control.cruise_control.executing import ORDER_VALID_S, ExecutionParts, outdated
+from control.cruise_control.executing import ORDER_VALID_S, outdated
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, parsed
 from control.cruise_control.user_tasks import TaskStatus, UserTasks
-from control.loop.loop import Loop
-from control.loop.view import Mode
 from control.service.audit_log import read_audit
-from control.service.operator_actions import Action, ActionRequest, OperatorActions
+from control.service.operator_actions import Action, ActionRequest
 from control.service.pause_file import PauseFile, ServicePause
 from control.service.service_state import ServiceState
-from control.settings.auto_limits import EAGER
 from control.settings.service_table import ListenAddress
-from control.settings.trigger_table import Response, TriggerTable
+from control.settings.trigger_table import TriggerTable
 from control.tasks.broker_task import TaskPhase
-from control.tasks.task_files import TaskFiles
 from executor.journal.run_history import past_runs
 from model.goals.goals import Goals, SolveLimits
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState
 from solver.solve import solve
 from tests.control.cli.test_serving import WAIT_S, Service
 from tests.control.cli.test_simulated_service import service
 from tests.control.cruise_control.test_dry_runs import result
-from tests.control.service.test_operator_actions import ASKS, PEER, SteeredExecutor
+from tests.control.service.test_operator_actions import ASKS, PEER
 from tests.support.control.cruise_bench import CruiseClient, served
 from tests.support.control.cruise_schema import check
-from tests.support.control.loop_parts import (
-    MB,
-    CannedObserver,
-    cluster,
-    loop_parts,
-    loop_settings,
-    with_state,
-)
+from tests.support.control.cruise_site import UNEVEN, Start
+from tests.support.control.loop_parts import MB, cluster, with_state
 from tests.support.tui.terminals import LONG_S
-
-UNEVEN = cluster([2] * 8, [MB] * 8)
-OFF = TriggerTable.model_validate(
-    {name: Response.OFF for name in TriggerTable.model_fields if name != "mode"}
-)
-"""Triggers with which `--auto` does nothing by itself."""
-
-
-@dataclass
-class Site:
-    """A service whose clients may execute."""
-
-    loop: Loop
-    executor: SteeredExecutor
-    observer: CannedObserver
-    client: CruiseClient
-    parts: CruiseControl
-    actions: OperatorActions
-    files: TaskFiles
-
-    def statuses(self) -> list[str]:
-        """Of all user tasks that plan, oldest first."""
-        return [t.status.value for t in self.parts.tasks.all() if t.endpoint == "rebalance"]
-
-    def until(self, accepts: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + LONG_S
-        while not accepts():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-
-Start = Callable[..., Site]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with contextlib.ExitStack() as opened:
-
-        def begin(snapshot: Snapshot = UNEVEN, triggers: TriggerTable = OFF) -> Site:
-            state, executor, observer = (
-                ServiceState(),
-                SteeredExecutor(),
-                CannedObserver([snapshot]),
-            )
-            settings = loop_settings(
-                tmp_path / "journal",
-                mode=Mode.AUTO,
-                decisions_dir=tmp_path,
-                triggers=triggers,
-                limits=EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0}),
-            )
-            loop = Loop(settings, loop_parts(observer, executor))
-            state.begin(settings.goals, settings.tick_s)
-            loop.subscribe(state.see)
-            actions = OperatorActions(tmp_path, state)
-            files = TaskFiles(tmp_path)
-            execution = ExecutionParts(
-                actions=actions, files=files, journal_dir=tmp_path / "journal"
-            )
-            parts = opened.enter_context(CruiseControl(tmp_path, state, execution=execution))
-            actions.attach(loop)
-            parts.attach(loop)
-            opened.callback(executor.finish.set)
-            client = opened.enter_context(served(parts))
-            opened.enter_context(loop)
-            assert loop.wait(lambda v: v.snapshot is not None, LONG_S)
-            return Site(loop, executor, observer, client, parts, actions, files)
-
-        yield begin
-
 
 DRY = "rebalance?json=true&dryrun=true&verbose=true"
 ORDER = "rebalance?json=true&dryrun=false&verbose=true"
