@@ -266,10 +266,15 @@ def test_a_bucket_that_is_away_during_the_takeover_delays_it(
     a = Member(store, time.timing, tmp_path / "a", monkeypatch=monkeypatch)
     read, away = threading.Event(), threading.Event()
 
+    def away_once() -> bool:
+        first = not away.is_set()
+        away.set()
+        return first
+
     def fetch(*_: object) -> None:
         assert not a.leads
         time.now_s += RENEW_S
-        a.wire.away = lambda: not away.is_set() and (away.set() or True)
+        a.wire.away = away_once
         assert away.wait(30.0)
         read.set()
 
