@@ -351,6 +351,8 @@ def test_cruise_controls_api_answers_from_the_start(tmp_path: Path) -> None:
             found = json.load(response)
         assert found["MonitorState"]["state"] == "LOADING"
         assert found["ExecutorState"]["state"] == "NO_TASK_IN_PROGRESS"
+        # The API answers before the loop begins; signals are handled from then on.
+        service.wait_for("cannot connect")
         service.signalled(signal.SIGTERM)
         assert service.process.wait(WAIT_S) == 0
 
