@@ -93,6 +93,8 @@ class Execution:
         if self._is_old(task):
             # The service was away meanwhile.
             raise Failed("the order is more than an hour old; give it again", REFUSED)
+        # Before a task is written, which the leader would see.
+        parts.actions.refuse_standby()
         with self._one:
             found = self._found(request, task, snapshot)
             answer = self._planning.result(request, found)

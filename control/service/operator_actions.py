@@ -155,7 +155,7 @@ class OperatorActions:
         """
         loop = self._loop_now()
         _refuse_read_only(loop)
-        self._refuse_standby()
+        self.refuse_standby()
         asked = ActionRequest(by=by)
         record = self._record(ORDER, asked, UNKNOWN, AuditVia.CRUISE_CONTROL, plan_hash)
         record = record.model_copy(update={"detail": detail})
@@ -172,6 +172,15 @@ class OperatorActions:
             raise
         self._end(record, AuditOutcome.DONE, result.message, loop)
         return result
+
+    def refuse_standby(self) -> None:
+        """Leave actions to the service that leads; without one, a pause may be requested.
+
+        Raises GuardrailRefused: another service leads.
+        """
+        standing = self._state.standing
+        if standing is not None and not standing.leads and standing.leader:
+            raise GuardrailRefused(f"{standing.message}; ask the one that leads")
 
     def _loop_now(self) -> "Loop":
         if self.loop is None:
@@ -195,7 +204,7 @@ class OperatorActions:
         questions.check_name(request.by)
         loop = self._loop_now()
         if action not in ENDING:
-            self._refuse_standby()
+            self.refuse_standby()
         record = self._record(action, request, peer, via, self._plan_of(loop))
         record = record.model_copy(update={"client": client})
         if action is Action.APPROVE or action is Action.REJECT:
@@ -213,12 +222,6 @@ class OperatorActions:
         self._end(record, AuditOutcome.DONE, result.message, loop)
         loop.note(f"{request.by}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
         return replace(result, message="; ".join(filter(None, (result.message, warning))))
-
-    def _refuse_standby(self) -> None:
-        """Leave actions to the service that leads; without one, a pause may be requested."""
-        standing = self._state.standing
-        if standing is not None and not standing.leads and standing.leader:
-            raise GuardrailRefused(f"{standing.message}; ask the one that leads")
 
     # ---- the audit log
 

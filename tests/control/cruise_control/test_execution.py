@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from control.cruise_control.answers import done
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.executing import ORDER_VALID_S, outdated
@@ -16,6 +18,7 @@ from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, parsed
 from control.cruise_control.user_tasks import TaskStatus, UserTasks
 from control.service.audit_log import read_audit
+from control.service.leadership import Standing
 from control.service.operator_actions import Action, ActionRequest
 from control.service.pause_file import PauseFile, ServicePause
 from control.service.service_state import ServiceState
@@ -143,6 +146,19 @@ def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_orde
     assert site.actions.pause.by == "cruise-control:127.0.0.1"
     assert result(site.client, "POST", ORDER).status == 200
     assert site.actions.pause is None
+
+
+def test_a_standby_refuses_orders_before_a_task_is_written(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = start()
+    standing = Standing(leads=False, leader="b", message="b leads", trouble="", other_policy=False)
+    monkeypatch.setattr(ServiceState, "standing", standing)
+    for order in (ORDER, "remove_broker?json=true&brokerid=2&dryrun=false"):
+        reply = result(site.client, "POST", order)
+        assert (reply.status, "b leads; ask the one that leads" in reply.error) == (500, True)
+    assert site.files.all() == []
+    assert site.executor.plans == []
 
 
 def test_nothing_to_stop_is_no_error(start: Start) -> None:
