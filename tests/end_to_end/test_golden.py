@@ -81,7 +81,7 @@ def test_all_versions_of_a_snapshot_are_the_same_cluster() -> None:
     ("name", "goals", "expected_plan"),
     [
         ("demo-1.4", (), "demo-1.4"),
-        ("every-field", ("--goals", GOLDEN / "settings/goals.toml"), "every-field-1.5"),
+        ("every-field", ("--goals", GOLDEN / "settings/goals.toml"), "every-field-1.5-forced"),
         ("every-field", ("--goals", GOLDEN / "settings/goals-1.7.toml"), "every-field-1.7"),
     ],
 )
