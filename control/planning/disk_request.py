@@ -20,10 +20,9 @@ from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring, placeless
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind
 from model.units import bytes_text, count_text, listed
-from solver.log_dirs.emptying import Emptying, empty_directories
-from solver.report.given_plan import given_plan
 
 if TYPE_CHECKING:
+    from solver.log_dirs.emptying import Emptying
     from solver.report.result import Result
 
 MOST_NAMED: Final = 3
@@ -199,6 +198,10 @@ def plan_disk_removal(
 
     Raises GuardrailRefused, and names the partition, the directory or the broker.
     """
+    # The table of operations is read where a program starts, and OR-Tools takes a second.
+    from solver.log_dirs.emptying import empty_directories
+    from solver.report.given_plan import given_plan
+
     snapshot = without_cooldowns(snapshot)
     refuse_emptying(snapshot, broker, paths)
     found = with_topic_placements(goals, snapshot)
@@ -287,7 +290,7 @@ def _obstacles(snapshot: Snapshot, broker: BrokerId, paths: Sequence[str]) -> It
 
 
 def _inside(
-    snapshot: Snapshot, broker: BrokerId, emptying: Emptying
+    snapshot: Snapshot, broker: BrokerId, emptying: "Emptying"
 ) -> tuple[Places, dict[int, dict[BrokerId, str]]]:
     """Replicas and leader of rows that stay on the broker, and its new directories."""
     columns = snapshot.partitions
@@ -303,7 +306,7 @@ def _outside(
     solve: Solve,
     broker: BrokerId,
     paths: Sequence[str],
-    emptying: Emptying,
+    emptying: "Emptying",
 ) -> Places:
     """Replicas and leader of rows that leave the broker, and of those whose leader changes for it.
 
@@ -409,6 +412,8 @@ def plan_healing(
     if created.rows.any():
         plan = _repaired(snapshot, found, solve)
     else:
+        from solver.report.given_plan import given_plan
+
         plan = given_plan(snapshot, found, SolveLimits(), {}, "")
     if isinstance(plan, str):
         raise GuardrailRefused(f"cannot heal {_brokers(brokers)}: {plan}")

@@ -17,8 +17,6 @@ from model.plan.plan import Plan
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import TAKING, Snapshot, StorageKind
 from model.units import count_text, listed
-from solver.replication.placing import NoRoom
-from solver.replication.replication_plan import replication_plan
 
 MOST_NAMED = 3
 """Topics named in a refusal."""
@@ -62,6 +60,9 @@ def plan_replication(
     Raises GuardrailRefused, and names the topic, the partition or the broker: too few brokers may
     hold replicas, or a rule of the goals would be broken.
     """
+    from solver.replication.placing import NoRoom
+    from solver.replication.replication_plan import replication_plan
+
     refuse_replication(snapshot, goals, topics, replicas)
     what = _refusal(replicas)
     try:
