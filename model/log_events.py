@@ -28,6 +28,7 @@ class LogEvent(StrEnum):
     SETTINGS_LATER = "settings.later", "`[service]` changed, which takes effect with a start."
     NOTIFY_FAILED = "notify.failed", "A notification was not delivered."
     CERTIFICATE_ENDS = "certificate.ends", "The certificate of the service ends soon, or has."
+    SECRET_READABLE = "secret.readable", "Others can read a file with passwords."
     SETTINGS_FOLDER = "settings.folder", "Settings come from the current folder."
     SETTINGS_UNUSED = "settings.unused", "`client.properties` has keys that plimsoll does not use."
     OPERATOR_ACTION = "operator.action", "A person paused, steered, stopped or asked for something."

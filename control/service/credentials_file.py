@@ -14,6 +14,7 @@ from typing import Final
 from clients.properties import Properties, read_properties
 from control.service.logins import MOST_SECRET, Login, Role, check_login_name, password_hash
 from model.errors import ConfigError
+from model.log_events import LogEvent, named
 from model.printable import printable
 from model.private import check_secret
 
@@ -49,7 +50,7 @@ def read_credentials(path: Path) -> Mapping[str, CredentialsLogin]:
     """
     if check_secret(path, "the logins ", published=True):
         words = f"others can read the passwords in {path}; restrict its mode if you can"
-        _log.warning("%s", words)
+        _log.warning("%s", words, extra=named(LogEvent.SECRET_READABLE))
     lines = Properties(path, read_properties(path))
     if not lines.by_key:
         raise ConfigError(f"{path} has no login; write a line NAME: PASSWORD, ROLE for each")

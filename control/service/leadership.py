@@ -198,7 +198,7 @@ class Leadership(Closing):
             # No other way round: a person may have paused this service while none led.
             self._parts.adopt(_pause_of(before.leader))
         whom = f" in place of {before.holder}" if before is not None else ""
-        self._say(f"this service leads{whom}", LogEvent.STANDBY_LEADS)
+        self._lead(f"this service leads{whom}")
         self._catch_up(executor)
         self._other, self._prepared = None, self._taken
 
@@ -241,7 +241,8 @@ class Leadership(Closing):
                 ", with another policy or version: from a takeover on, its own limits, triggers "
                 "and goals hold"
             )
-        self._say(words, LogEvent.STANDBY_WAITS)
+        if self._is_news(words):
+            logger.warning("%s", words, extra=named(LogEvent.STANDBY_WAITS))
         now_s = self._parts.timing.steady_s()
         if now_s - self._watched_s >= WATCH_S:
             self._watched_s = now_s
@@ -267,11 +268,12 @@ class Leadership(Closing):
         except WriterBarred as exc:
             self._taken = self._prepared = False
             lease.release()
-            self._say(f"this service no longer leads: {exc}", LogEvent.STANDBY_LOST)
+            if self._is_news(words := f"this service no longer leads: {exc}"):
+                logger.warning("%s", words, extra=named(LogEvent.STANDBY_LOST))
             return
         self._renewed_s = now_s
         if self._said != _LEADS_AGAIN and self._trouble:
-            self._say(_LEADS_AGAIN, LogEvent.STANDBY_LEADS)
+            self._lead(_LEADS_AGAIN)
 
     def _note(self) -> LeaderNote:
         pause = self._parts.pause()
@@ -280,15 +282,20 @@ class Leadership(Closing):
 
     def _fail(self, trouble: str) -> None:
         self._trouble = trouble
-        self._say(f"it is not known who leads: {trouble}", LogEvent.STANDBY_FAILED)
+        if self._is_news(words := f"it is not known who leads: {trouble}"):
+            logger.warning("%s", words, extra=named(LogEvent.STANDBY_FAILED))
         if self._executor is not None and not self._cluster_id:
             with contextlib.suppress(PlimsollError):
                 self._executor.close()
 
-    def _say(self, words: str, event: LogEvent) -> None:
-        if words != self._said:
-            self._said = words
-            logger.warning("%s", words, extra=named(event))
+    def _lead(self, words: str) -> None:
+        if self._is_news(words):
+            logger.warning("%s", words, extra=named(LogEvent.STANDBY_LEADS))
+
+    def _is_news(self, words: str) -> bool:
+        """Whether the log was last told something else; it is told these words now."""
+        told, self._said = self._said, words
+        return words != told
 
 
 _LEADS_AGAIN: Final = "this service leads; its lease is renewed again"
