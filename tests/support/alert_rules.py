@@ -13,6 +13,8 @@ DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
 ALERTS = ROOT / "deploy" / "prometheus-alerts.yml"
 OF_RUNS = {"plimsoll_run_moves"}
 """Metrics that have no value before the first run."""
+OF_TLS = {"plimsoll_tls_certificate_end_timestamp_seconds"}
+"""Metrics of a service with a certificate."""
 _WORD = re.compile(r"\b(?:plimsoll_|process_)\w+|\bup\b")
 _SELECTOR = re.compile(r"(\w+)\{([^}]*)\}")
 _MATCHER = re.compile(r'(\w+)(=~|=)"([^"]*)"')
