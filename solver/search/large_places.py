@@ -9,6 +9,7 @@ for any other, which rules out most of them unsolved (weak duality).
 
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
+from math import comb
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,18 @@ MOST_OTHERS: Final = 1_000
 CLIMBING_SHARE: Final = 0.7
 """Share of the work for places of large rows; the others are annealed with the rest."""
 
+MOST_NEAR: Final = 300
+"""Other places of one row that are paired with another row's at most, the most promising."""
+
+PAIRS_PER_WORK: Final = 2e7
+"""Pairs of places that take a work unit to look at, about a CPU second."""
+
+MOST_LISTED: Final = 50_000
+"""Configurations of the large rows at most, so that memory stays small."""
+
+LISTED_PER_WORK: Final = 6e4
+"""Configurations that are listed at most per unit of work that is left."""
+
 BEND: Final = 0.2
 """Share of the square of a shift of load that other rows are guessed not to make up for."""
 
@@ -47,6 +60,9 @@ NEXT_WORK: Final = 0.5
 
 LEAST_GAIN: Final = 0.05
 """Gain from which on other places are taken, in costs of a move."""
+
+_Other = tuple[float, float, tuple[tuple[int, int], ...]]
+"""Guess and least change of the value, and for each row the index of its configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +93,13 @@ def places_large(search: Search, c: Columns) -> bool:
 def place_large(search: Search, c: Columns, end: float) -> None:
     """Improve the incumbent until the search has spent `end` work units.
 
-    `places_large` must hold, and the search must have an incumbent.
+    `places_large` must hold, and the search must have an incumbent. Without large rows, or with
+    too little work to list their configurations, nothing happens.
     """
-    climb = _Climb(search, c)
-    if not climb.rows:
+    rows = _large_rows(c, end - search.work)
+    if not rows:
         return
+    climb = _Climb(search, c, rows)
     work = search.work + CLIMBING_SHARE * (end - search.work)
     found = climb.climb(work)
     climb.restrict(found.at)
@@ -93,13 +111,8 @@ def place_large(search: Search, c: Columns, end: float) -> None:
 class _Climb:
     """The large rows with their configurations, and one relaxation that is changed in place."""
 
-    def __init__(self, search: Search, c: Columns) -> None:
-        self.search, self.columns = search, c
-        size = c.lead.max(axis=1, initial=0.0)
-        order = np.argsort(-size, kind="stable")
-        rows = [row for row in order.tolist() if c.free[row] and size[row] > LARGE]
-        self.rows: list[int] = rows[:MOST_LARGE]
-        """The large rows, the largest first."""
+    def __init__(self, search: Search, c: Columns, rows: list[int]) -> None:
+        self.search, self.columns, self.rows = search, c, rows
         self._legal = {row: legal_configurations(search.problem, c, row) for row in self.rows}
         self._price = {
             row: np.array([float(change_cost(c, row, at)) for at in self._legal[row]])
@@ -178,17 +191,23 @@ class _Climb:
         more = {row: self._more(best, row) for row in self.rows}
         shift = {row: self._shift(best, row) for row in self.rows}
         guess = {row: more[row] + BEND * (shift[row] ** 2).sum(axis=1) for row in self.rows}
-        single: list[tuple[float, float, tuple[tuple[int, int], ...]]] = []
-        double = single.copy()
+        single: list[_Other] = []
+        double: list[_Other] = []
         for row in self.rows:
             some = np.flatnonzero(more[row] < 0.0).tolist()
             single += [(float(guess[row][i]), float(more[row][i]), ((row, i),)) for i in some]
+        near = {
+            row: np.sort(np.argsort(guess[row], kind="stable")[:MOST_NEAR]) for row in self.rows
+        }
         for row, other in combinations(self.rows, 2):
-            both = more[row][:, None] + more[other]
-            rough = guess[row][:, None] + guess[other]
-            rough += 2.0 * BEND * (shift[row] @ shift[other].T)
-            for i, j in np.argwhere(both < 0.0).tolist():
-                double.append((float(rough[i, j]), float(both[i, j]), ((row, i), (other, j))))
+            one, two = near[row], near[other]
+            both = more[row][one][:, None] + more[other][two]
+            rough = guess[row][one][:, None] + guess[other][two]
+            rough += 2.0 * BEND * (shift[row][one] @ shift[other][two].T)
+            self.search.work += both.size / PAIRS_PER_WORK
+            for i, j in _most_promising(both, rough).tolist():
+                places = (row, int(one[i])), (other, int(two[j]))
+                double.append((float(rough[i, j]), float(both[i, j]), places))
         turns = zip_longest(sorted(single)[:MOST_OTHERS], sorted(double)[:MOST_OTHERS])
         return [
             (best.value + one[1], {**best.at, **{row: self._legal[row][i] for row, i in one[2]}})
@@ -221,6 +240,31 @@ class _Climb:
         stay = float(cost(now)[0]) + float(change_cost(c, row, now[0]))
         found: Floats = cost(at) + self._price[row] - stay
         return found
+
+
+def _large_rows(c: Columns, work: float) -> list[int]:
+    """Return the large rows, the largest first, as many as `work` units allow to list."""
+    size = c.lead.max(axis=1, initial=0.0)
+    order = np.argsort(-size, kind="stable")
+    rows = [row for row in order.tolist() if c.free[row] and size[row] > LARGE]
+    most = int(min(MOST_LISTED, work * LISTED_PER_WORK) / _listed(c))
+    return rows[: max(min(most, MOST_LARGE), 0)]
+
+
+def _listed(c: Columns) -> int:
+    """Return how many configurations one row has, if every broker is allowed."""
+    brokers, rf = len(c.scale), int(c.home.shape[1])
+    return comb(brokers, rf) * rf
+
+
+def _most_promising(both: Floats, rough: Floats) -> Ints:
+    """Return (N, 2) pairs whose bound is better, of more than `MOST_OTHERS` the best guesses."""
+    better = np.argwhere(both < 0.0)
+    if len(better) <= MOST_OTHERS:
+        return better
+    guess = rough[better[:, 0], better[:, 1]]
+    found: Ints = better[guess <= np.partition(guess, MOST_OTHERS - 1)[MOST_OTHERS - 1]]
+    return found
 
 
 def _decided(c: Columns, at: dict[int, Ints]) -> Columns:

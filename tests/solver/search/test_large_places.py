@@ -1,5 +1,6 @@
 """Places of large partitions with several replicas: better plans, valid values, equal results."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -77,6 +78,32 @@ def test_only_for_several_replicas_without_budgets() -> None:
     assert places(with_large())
     assert not places(with_large(), replace_budgets(replica_moves=10))
     assert not places(synthetic(9, 240, rf=1, seed=4))
+
+
+def twenty_brokers() -> Search:
+    """20 brokers have 3,420 configurations of three replicas: 70 million pairs of pairs of rows."""
+    shape = ClusterShape(brokers=20, partitions=300, rf=3, racks=10, large_partitions=True)
+    name = ClusterName(cluster_id="pairs", taken_at_ms=1)
+    made = cluster(shape, StorageKind.REPLICATED, name, np.random.default_rng(2))
+    return searched(made, 0.3)
+
+
+def test_more_brokers_than_configurations_can_be_paired_for() -> None:
+    """Charged for, so the work ends close to its limit, and the CPU time with it."""
+    search = twenty_brokers()
+    before, begun_s = search.work, time.process_time()
+    place_large(search, find_columns(search.problem), before + 0.5)
+    assert before < search.work < before + 1.0
+    assert time.process_time() - begun_s < 15.0
+    assert search.best is not None
+    assert is_allowed(search.problem, search.best)
+
+
+def test_too_little_work_to_list_configurations_places_nothing() -> None:
+    search = twenty_brokers()
+    before, objective = search.work, search.objective
+    place_large(search, find_columns(search.problem), before + 0.05)
+    assert (search.work, search.objective) == (before, objective)
 
 
 def replace_budgets(**limits: int) -> Goals:

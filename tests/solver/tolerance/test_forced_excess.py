@@ -27,7 +27,7 @@ def in_racks(sizes: Sequence[int]) -> list[Broker]:
 @pytest.mark.search
 def test_a_third_of_the_replicas_on_six_of_twenty_brokers() -> None:
     """7, 7 and 6 brokers, three replicas: no plan brings the six inside 10 %."""
-    snapshot, limits = synthetic(20, 300, rf=3, seed=2), SolveLimits(work=5.0)
+    snapshot, limits = synthetic(20, 300, rf=3, seed=2), SolveLimits(work=1.0)
     forced = forced_excess(compile_problem(snapshot, Goals()))
     assert forced.excess == pytest.approx(6 * (20 / 18 - 1.1), rel=1e-6)
     assert forced.reason == REASON
