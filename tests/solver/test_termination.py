@@ -3,7 +3,7 @@
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -16,6 +16,7 @@ from model.snapshot.snapshot import Count, Resource, Snapshot, StorageKind
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.support.solver.begun_search import banded
+from tests.support.solver.cpu_time import least_of
 from tests.support.solver.exact_oracle import Row, broker, cluster
 from tests.support.solver.hard_clusters import hard, over_capacity
 from tests.support.solver.solve_modes import MODES
@@ -25,7 +26,7 @@ FREE_S = 2.0
 """CPU seconds that a command may take whatever its budget."""
 
 FACTOR = 1.5
-"""CPU seconds that a unit of work may take."""
+"""CPU seconds that a unit of work may take, on the machine on which work was measured."""
 
 STOP_S = 1.0
 """CPU seconds that a solve may take once it is asked to stop."""
@@ -72,16 +73,6 @@ def cpu_limit(cpu_s: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)
-
-
-def least_of(measure: Callable[[], float], enough: float) -> float:
-    """The least of three measurements at most: the first one compiles, others wait."""
-    result = measure()
-    for _ in range(2):
-        if result <= enough:
-            break
-        result = min(result, measure())
-    return result
 
 
 def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
