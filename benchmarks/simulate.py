@@ -3,6 +3,7 @@
 With --only, the other sections of the table stay as they are.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from benchmarks.machine import processor
 from benchmarks.sections import Section, measure_sections, table
@@ -32,6 +35,10 @@ POLICIES: Final = ("conservative", "eager")
 HARD: Final = ("sawtooth", "swap", "follow", "crush")
 LARGE: Final = ("--brokers", "20", "--partitions", "2000")
 SKEWED: Final = ("--brokers", "21", "--partitions", "2000")
+MONTH: Final = ("--brokers", "10", "--partitions", "1000")
+MONTH_DAYS: Final = 30
+QUARTERS: Final = 4
+SAMPLED_EVERY_S: Final = 0.5
 BUDGETS: Final = (4000, 40, 20)
 KILLED_AT: Final = 0.4
 """When the worker is killed, as a share of the seconds of an undisturbed simulation."""
@@ -192,6 +199,29 @@ def _limits(folder: Path, most: int) -> Path:
     return path
 
 
+def month() -> str:
+    """The section of the memory of a loop over a simulated month."""
+    rows = []
+    for policy in POLICIES:
+        order = [str(PLIMSOLL), "simulate", "--days", str(MONTH_DAYS), "-o", "json"]
+        order += ["--policy", policy, *MONTH]
+        began, held = time.perf_counter(), list[float]()
+        process = subprocess.Popen(order, stdout=subprocess.DEVNULL)
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                held.append(watched.memory_info().rss / 2**20)
+            time.sleep(SAMPLED_EVERY_S)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, order)
+        each = len(held) // QUARTERS
+        quarters = [statistics.median(held[i * each : (i + 1) * each]) for i in range(QUARTERS)]
+        seconds = f"{time.perf_counter() - began:.0f}"
+        rows.append([policy, seconds, *(f"{q:.0f} MiB" for q in quarters)])
+    named = [f"quarter {i}" for i in range(1, QUARTERS + 1)]
+    return table(["policy", "seconds", *named], rows)
+
+
 SECTIONS: Final[dict[str, Section]] = {
     "weeks": (
         "A week of 20 brokers and 2,000 partitions",
@@ -212,6 +242,12 @@ SECTIONS: Final[dict[str, Section]] = {
         "one run or by several, each of which plans again within its limits "
         "([decision 0058](../docs/decisions/0058-each-run-plans-again-within-its-limits.md)).",
         several_runs,
+    ),
+    "month": (
+        "Memory over a month",
+        f"{MONTH_DAYS} days of a cluster of 10 brokers and 1,000 partitions, with runs; resident "
+        "memory of the command, median of each quarter of its seconds.",
+        month,
     ),
     "executors": (
         "Two policies on two executors",
