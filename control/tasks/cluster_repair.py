@@ -4,15 +4,17 @@ from typing import Final
 
 from control.planning.repair_request import broken_partitions, plan_repair
 from control.tasks.broker_task import BrokerTask
-from control.tasks.operation_rules import Left, Observe, OperationRules, no_cordon, nothing_cordoned
+from control.tasks.operation_rules import (
+    Left,
+    Observe,
+    OperationRules,
+    no_cordon,
+    nothing_cordoned,
+    nothing_forbids,
+)
 from control.tasks.task_parts import FoundPlan, NoPlan, TaskParts
-from model.goals.goals import Goals
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import Snapshot
-
-
-def _nothing_forbids(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
-    """What cannot be repaired is named by the plan."""
 
 
 def _find(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
@@ -32,7 +34,7 @@ def _left(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
 
 
 REPAIR: Final = OperationRules(
-    refuse=_nothing_forbids,
+    refuse=nothing_forbids,
     find=_find,
     left=_left,
     mark=None,

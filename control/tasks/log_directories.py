@@ -7,7 +7,14 @@ import numpy as np
 
 from control.planning.disk_request import DiskPlan, plan_disk_removal, plan_healing, refuse_emptying
 from control.tasks.broker_task import BrokerTask, dirs_text, healed_text
-from control.tasks.operation_rules import Left, Observe, OperationRules, no_cordon, nothing_cordoned
+from control.tasks.operation_rules import (
+    Left,
+    Observe,
+    OperationRules,
+    no_cordon,
+    nothing_cordoned,
+    nothing_forbids,
+)
 from control.tasks.task_cordons import cordon_dirs, uncordon_dirs
 from control.tasks.task_parts import FoundPlan, NoPlan, TaskParts
 from model.goals.goals import Goals
@@ -123,10 +130,6 @@ def healed_brokers(task: BrokerTask, snapshot: Snapshot) -> list[BrokerId]:
     return sorted(task.brokers or [b.id for b in snapshot.header.brokers])
 
 
-def _nothing_forbids(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
-    """What cannot be created again is named by the plan."""
-
-
 def healing(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> DiskPlan | None:
     """The plan that heals the directories of a task; None if none holds a replica.
 
@@ -177,7 +180,7 @@ DISK_REMOVE: Final = OperationRules(
     advise=_advise,
 )
 DISK_HEAL: Final = OperationRules(
-    refuse=_nothing_forbids,
+    refuse=nothing_forbids,
     find=_find_healing,
     left=_left_failed,
     mark=None,

@@ -51,6 +51,10 @@ def uncordon_brokers(task: BrokerTask, parts: TaskParts) -> bool:
     )
 
 
+def nothing_forbids(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    """Refuse nothing: the plan names what cannot be done."""
+
+
 def no_cordon(task: BrokerTask, parts: TaskParts) -> None:
     """The operation needs no cordon."""
 

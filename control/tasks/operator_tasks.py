@@ -1,17 +1,16 @@
 """What a person at a screen does about tasks: list, request, resume and cancel them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from control.loop.dependencies import TaskSite
-from control.tasks import task_runner
-from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
+from control.tasks import exclusion, task_runner
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
-from control.tasks.operations import OPERATIONS, refuse_marked
+from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts
-from control.tasks.task_cordons import cordon, cordoned_brokers, end_cordons, uncordon
-from control.tasks.task_files import Marks, TaskFiles
+from control.tasks.task_cordons import cordon, end_cordons
+from control.tasks.task_files import TaskFiles
 from control.tasks.task_listing import TaskListing, task_listing
 from control.tasks.task_parts import FoundPlan
 from control.tasks.task_request import NamedBrokers, TaskRequest, requested_task
@@ -121,15 +120,12 @@ class OperatorTasks:
         forbids it.
         """
         files, cluster_id = self._files, snapshot.header.cluster_id
-        marks, members = files.marks(cluster_id), snapshot.header.brokers
+        members: Sequence[Broker] = snapshot.header.brokers
         if not excluded:
-            # A broker that was stopped for good can be included, too.
             live = [b for b in members if b.state is not BrokerState.DEAD]
-            gone = {m.broker for m in marks if m.cluster_id == cluster_id} - {b.id for b in live}
-            members = (*live, *(Broker(id=b) for b in sorted(gone)))
+            members = exclusion.includable(live, files.marks(cluster_id), cluster_id)
         brokers = named.among(members)
-        refuse_conflicts(files.of(cluster_id), brokers)
-        refuse_marked(marks, cluster_id, brokers, AWAY)
+        exclusion.refuse_marking(files, cluster_id, brokers)
         return brokers
 
     def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
@@ -137,22 +133,11 @@ class OperatorTasks:
 
         brokers: as `markable` returns them. Returns what became of the cordons, in sentences.
         """
-        at_ms, said = self.continued.now_ms(), list[str]()
-        new = [
-            BrokerMark(
-                cluster_id=cluster_id,
-                broker=broker,
-                state=BrokerState.EXCLUDED,
-                at_ms=at_ms,
-                by=by,
-                reason="excluded",
-            )
-            for broker in brokers
-        ]
-        self._change_marks(cluster_id, brokers, lambda marks: marked(marks, new))
+        continued, said = self.continued, list[str]()
+        exclusion.exclude(self._files, cluster_id, brokers, by=by, at_ms=continued.now_ms())
         try:
-            with self.continued.connect() as executor:
-                cordon(executor, brokers, self.continued.journal_dir, cluster_id, by, said.append)
+            with continued.connect() as executor:
+                cordon(executor, brokers, continued.journal_dir, cluster_id, by, said.append)
         except PlimsollError as exc:
             said.append(f"not cordoned in Kafka: {exc}; plimsoll itself puts no replicas there")
         return "; ".join(said)
@@ -163,26 +148,12 @@ class OperatorTasks:
         brokers: as `markable` returns them. Returns what became of the cordons, in sentences.
         Raises as `Executor.uncordon` does; the marks then stay.
         """
-        journals, said = self.continued.journal_dir, list[str]()
+        files, journals, said = self._files, self.continued.journal_dir, list[str]()
         with self.continued.connect() as executor:
-            executor.runs(journals, cluster_id)  # brings the journals of the archive here
-            if cordoned := sorted(cordoned_brokers(journals, cluster_id) & {*brokers}):
-                uncordon(executor, cordoned, journals, cluster_id, by, said.append)
-        self._change_marks(cluster_id, brokers, lambda of: unmarked(of, cluster_id, brokers))
+            exclusion.include(
+                executor, files, journals, cluster_id, brokers, by=by, say=said.append
+            )
         return "; ".join(said)
-
-    def _change_marks(
-        self, cluster_id: str, brokers: Sequence[BrokerId], change: Callable[[Marks], Marks]
-    ) -> None:
-        """Change marks, unless a task has been requested for one of the brokers meanwhile."""
-        files = self._files
-
-        def checked(marks: Marks) -> Marks:
-            refuse_conflicts(files.of(cluster_id), brokers)
-            refuse_marked(marks, cluster_id, brokers, AWAY)
-            return change(marks)
-
-        files.change_marks(cluster_id, checked)
 
     # ---- work
 

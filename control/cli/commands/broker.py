@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from control.tasks.broker_marks import BrokerMark
     from control.tasks.broker_task import BrokerTask
     from executor.executor import Executor
+    from model.ids import BrokerId
     from model.snapshot.snapshot import Broker, Snapshot
 
 MOST_REASON: Final = 200
@@ -210,12 +211,10 @@ def exclude(
     from control import compose
     from control.cli.console import operator
     from control.cli.task_work import now_ms, print_line
-    from control.tasks.broker_marks import AWAY, BrokerMark, marked
-    from control.tasks.operations import refuse_marked
-    from control.tasks.removal import brokers_of, refuse_conflicts
+    from control.tasks import exclusion
+    from control.tasks.removal import brokers_of
     from control.tasks.task_cordons import cordon
     from model.errors import ConfigError
-    from model.snapshot.snapshot import BrokerState
 
     if len(reason) > MOST_REASON or (reason and not reason.isprintable()):
         raise ConfigError(f"--reason takes at most {MOST_REASON} printable characters")
@@ -223,21 +222,8 @@ def exclude(
         cluster_id, members = _members(executor)
     brokers = brokers_of(members, ids or (), rack or ())
     files = compose.task_files(settings)
-    refuse_conflicts(files.of(cluster_id), brokers)
-    refuse_marked(files.marks(cluster_id), cluster_id, brokers, AWAY)
-    at_ms, by = now_ms(), operator()
-    new = [
-        BrokerMark(
-            cluster_id=cluster_id,
-            broker=broker,
-            state=BrokerState.EXCLUDED,
-            at_ms=at_ms,
-            by=by,
-            reason=reason or "excluded",
-        )
-        for broker in brokers
-    ]
-    found = files.change_marks(cluster_id, lambda marks: marked(marks, new))
+    by = operator()
+    found = exclusion.exclude(files, cluster_id, brokers, by=by, at_ms=now_ms(), reason=reason)
     if allow_changes:
         with contextlib.closing(compose.executor(settings)) as executor:
             cordon(executor, brokers, compose.journal_dir(settings), cluster_id, by, print_line)
@@ -266,29 +252,27 @@ def include(
     from control.cli.console import operator
     from control.cli.plan_execution import refuse_read_only
     from control.cli.task_work import print_line
-    from control.tasks.broker_marks import AWAY, unmarked
+    from control.tasks import exclusion
     from control.tasks.broker_task import brokers_text
-    from control.tasks.operations import refuse_marked
-    from control.tasks.removal import brokers_of, refuse_conflicts
-    from control.tasks.task_cordons import cordoned_brokers, uncordon
-    from model.ids import BrokerId
-    from model.snapshot.snapshot import Broker
+    from control.tasks.removal import brokers_of
 
-    files, journal_dir = compose.task_files(settings), compose.journal_dir(settings)
+    def may_uncordon(cordoned: "Sequence[BrokerId]") -> None:
+        refuse_read_only(allow_changes, f"end the cordon of {brokers_text(cordoned)}, too")
+
+    files, journals = compose.task_files(settings), compose.journal_dir(settings)
     with contextlib.closing(compose.executor(settings)) as executor:
-        cluster_id, members = _members(executor)
-        found = files.marks(cluster_id)
-        # A broker that was stopped for good can be included, too.
-        gone = sorted({m.broker for m in found} - {b.id for b in members})
-        known = [*members, *(Broker(id=BrokerId(b)) for b in gone)]
-        brokers = brokers_of(known, ids or (), rack or ())
-        refuse_conflicts(files.of(cluster_id), brokers)
-        refuse_marked(found, cluster_id, brokers, AWAY)
-        executor.runs(journal_dir, cluster_id)  # brings the journals of the archive here
-        if cordoned := sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers}):
-            refuse_read_only(allow_changes, f"end the cordon of {brokers_text(cordoned)}, too")
-            uncordon(executor, cordoned, journal_dir, cluster_id, operator(), print_line)
-    found = files.change_marks(cluster_id, lambda marks: unmarked(marks, cluster_id, brokers))
+        cluster_id, live = _members(executor)
+        members = exclusion.includable(live, files.marks(cluster_id), cluster_id)
+        found = exclusion.include(
+            executor,
+            files,
+            journals,
+            cluster_id,
+            brokers_of(members, ids or (), rack or ()),
+            by=operator(),
+            say=print_line,
+            may_uncordon=may_uncordon,
+        )
     return _print_marks(cluster_id, found, output)
 
 

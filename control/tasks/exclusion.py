@@ -1,0 +1,98 @@
+"""Brokers that take no new replicas until they are included again: marks, and cordons beside them.
+
+A task that is open, or a mark of another kind, forbids both.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
+from control.tasks.operations import refuse_marked
+from control.tasks.removal import refuse_conflicts
+from control.tasks.task_cordons import CordonExecutor, cordoned_brokers, uncordon
+from control.tasks.task_files import Marks, TaskFiles
+from model.ids import BrokerId
+from model.snapshot.snapshot import Broker, BrokerState
+
+
+class RunningExecutor(CordonExecutor, Protocol):
+    """What ends cordons and knows the journals; `executor.executor.Executor` fits."""
+
+    def runs(self, journal_dir: Path, cluster_id: str) -> object:
+        """Bring the journals of the archive here."""
+        ...
+
+
+def refuse_marking(files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId]) -> None:
+    """Raise GuardrailRefused where brokers can be neither excluded nor included now."""
+    refuse_conflicts(files.of(cluster_id), brokers)
+    refuse_marked(files.marks(cluster_id), cluster_id, brokers, AWAY)
+
+
+def includable(live: Iterable[Broker], marks: Marks, cluster_id: str) -> tuple[Broker, ...]:
+    """The live brokers, and marked ones that were stopped for good."""
+    known = {b.id: b for b in live}
+    gone = {m.broker for m in marks if m.cluster_id == cluster_id} - known.keys()
+    return (*known.values(), *(Broker(id=b) for b in sorted(gone)))
+
+
+def exclude(
+    files: TaskFiles,
+    cluster_id: str,
+    brokers: Sequence[BrokerId],
+    *,
+    by: str,
+    at_ms: int,
+    reason: str = "",
+) -> Marks:
+    """Mark brokers as excluded; all marks are returned. Raises as `refuse_marking` does."""
+    new = [
+        BrokerMark(
+            cluster_id=cluster_id,
+            broker=broker,
+            state=BrokerState.EXCLUDED,
+            at_ms=at_ms,
+            by=by,
+            reason=reason or "excluded",
+        )
+        for broker in brokers
+    ]
+    return _change(files, cluster_id, brokers, lambda marks: marked(marks, new))
+
+
+def include(
+    executor: RunningExecutor,
+    files: TaskFiles,
+    journal_dir: Path,
+    cluster_id: str,
+    brokers: Sequence[BrokerId],
+    *,
+    by: str,
+    say: Callable[[str], None],
+    may_uncordon: Callable[[Sequence[BrokerId]], None] = lambda _cordoned: None,
+) -> Marks:
+    """End the cordons that plimsoll has set, then the marks; the marks left are returned.
+
+    may_uncordon: raises where these cordons must stay. Raises as `Executor.uncordon` and
+    `refuse_marking` do; the marks then stay.
+    """
+    refuse_marking(files, cluster_id, brokers)
+    executor.runs(journal_dir, cluster_id)
+    if cordoned := sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers}):
+        may_uncordon(cordoned)
+        uncordon(executor, cordoned, journal_dir, cluster_id, by, say)
+    return _change(files, cluster_id, brokers, lambda marks: unmarked(marks, cluster_id, brokers))
+
+
+def _change(
+    files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId], change: Callable[[Marks], Marks]
+) -> Marks:
+    """Change marks, unless a task has been requested for one of the brokers meanwhile."""
+
+    def checked(marks: Marks) -> Marks:
+        refuse_conflicts(files.of(cluster_id), brokers)
+        refuse_marked(marks, cluster_id, brokers, AWAY)
+        return change(marks)
+
+    return files.change_marks(cluster_id, checked)
