@@ -23,6 +23,7 @@ PACKAGES = ["model", "clients", "solver", "collector", "executor", "lab", "contr
         ("executor.executor", {"textual", "pyspark", "ortools"}),
         ("collector.collector", {"textual", "pyspark", "ortools"}),
         ("control.loop.loop", {"textual", "pyspark", "ortools", "kafka"}),
+        ("control.cli.task_work", {"textual", "pyspark", "ortools", "numba"}),
         (
             "control.cli.main",
             {"textual", "pyspark", "ortools", "kafka", "numpy", "pydantic", "rich"},

@@ -29,14 +29,13 @@ from model.errors import GuardrailRefused
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
-from solver.report.result import Result
-from solver.solve import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from control.cli.invocation import ExecutionOptions
     from executor.executor import Executor
+    from solver.report.result import Result
 
 
 def now_ms() -> int:
@@ -50,8 +49,10 @@ def refuse_unasked(options: "ExecutionOptions") -> None:
         raise GuardrailRefused("there is no terminal to confirm on; add --yes to execute the plans")
 
 
-def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
+def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> "Result":
     """Solve with the limits of a task; show the progress on a terminal."""
+    from solver.solve import solve  # `task list` and `task show` need no planner
+
     limits = task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers))
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
 
