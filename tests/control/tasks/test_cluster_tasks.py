@@ -61,6 +61,12 @@ def replicas_task(folder: Path, replicas: int = 3) -> ClusterTask:
     )
 
 
+def fewer_replicas_task(folder: Path) -> ClusterTask:
+    found = replicas_task(folder)
+    found.replicas = 1
+    return found
+
+
 def disk_task(folder: Path) -> ClusterTask:
     return ClusterTask(
         folder=folder,
@@ -96,7 +102,9 @@ def is_as_requested(at: ClusterTask) -> bool:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("make", [replicas_task, disk_task, heal_task, repair_task])
+@pytest.mark.parametrize(
+    "make", [replicas_task, fewer_replicas_task, disk_task, heal_task, repair_task]
+)
 def test_killed_at_any_change_another_process_completes_the_task(
     make: Callable[[Path], ClusterTask], made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Demotions on a simulated cluster: leaders leave, stay away, and return."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,31 +90,44 @@ def test_a_demotion_that_only_changes_orders_is_planned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("operation", "state"),
+    [(Operation.DEMOTE, BrokerState.DEMOTED), (Operation.MAINTENANCE, BrokerState.MAINTENANCE)],
+)
 def test_killed_at_any_change_the_demotion_is_continued_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: Operation,
+    state: BrokerState,
+    made: bool,
 ) -> None:
-    for cut in killed_tasks(tmp_path, site, monkeypatch, made=made):
+    make = partial(site, operation=operation)
+    for cut in killed_tasks(tmp_path, make, monkeypatch, made=made):
         task = cut.continued()
         assert task.phase is TaskPhase.DONE
         assert 4 not in leaders(cut).values()
         assert 4 not in {held[0] for held in lists(cut).values()}
-        assert cut.states == {4: BrokerState.DEMOTED}
+        assert cut.states == {4: state}
         assert moved_nothing(cut, dict(enumerate(PLACES)))
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(Operation.DEMOTE, Operation.UNDEMOTE), (Operation.MAINTENANCE, Operation.MAINTENANCE_OFF)],
+)
 def test_killed_at_any_change_the_way_back_is_continued_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Operation, end: Operation, made: bool
 ) -> None:
     def demoted(folder: Path) -> SimulatedTask:
-        at = site(folder)
+        at = site(folder, operation=begin)
         folder.mkdir()
         at.work()
-        at.operation = Operation.UNDEMOTE
+        at.operation = end
         return at
 
     for cut in killed_tasks(tmp_path, demoted, monkeypatch, made=made, exists=True):
-        again = [t for t in cut.files.all() if t.operation is Operation.UNDEMOTE]
+        again = [t for t in cut.files.all() if t.operation is end]
         (task,) = again or [cut.request()]
         if task.is_open:
             task = TaskRunner(task, cut.parts()).run()
