@@ -8,6 +8,7 @@ PUBLIC = (
     "driver_errors",
     "jvm.jars",
     "jvm.java",
+    "kubernetes_leases",
     "properties",
     "s3",
 )

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -21,11 +22,12 @@ from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
+from control.settings.service_table import StandbyLease
 from control.settings.settings import S3Bucket, Settings
 from control.settings.solve_table import task_limits
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
-from executor.journal.lease import Lease, LeaseSettings, Sightings, this_process
+from executor.journal.lease import Lease, LeaseSettings, LeaseStore, Sightings, this_process
 from executor.timing import Timing, steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.log_events import LogEvent, named
@@ -120,24 +122,41 @@ def shared_archive(settings: Settings) -> S3Bucket:
     """The archive that services on one cluster share. Raises ConfigError without one."""
     if settings.archive is None:
         raise ConfigError(
-            "standby in [service] needs [archive], where leases, runs and tasks are kept for the "
-            "services of all hosts"
+            "standby in [service] needs [archive], where runs, tasks and the leases on them are "
+            "kept for the services of all hosts, whatever standby_lease is"
         )
     return settings.archive
 
 
+def lease_store(settings: Settings) -> LeaseStore:
+    """Where the lease on leading is kept; not connected yet.
+
+    Raises ConfigError without an archive, and for a lease of Kubernetes outside of a pod.
+    """
+    archive, service = shared_archive(settings), settings.service
+    match service.standby_lease:
+        case StandbyLease.KUBERNETES:
+            from clients.kubernetes_leases import KubernetesLeases, KubernetesSettings
+
+            account, namespace = service.standby_service_account, service.standby_namespace
+            return KubernetesLeases(KubernetesSettings.of_pod(os.environ, account, namespace))
+        case StandbyLease.S3:
+            from clients.s3 import Bucket, S3Settings
+
+            return Bucket(S3Settings(**archive.model_dump()))
+
+
 def leadership(
-    settings: Settings, actions: "OperatorActions", policy: Callable[[], str]
+    settings: Settings, store: LeaseStore, actions: "OperatorActions", policy: Callable[[], str]
 ) -> "Leadership":
     """Contend for leading the services on the cluster; not started yet.
 
-    policy: hash of the policy that this service acts by. Raises ConfigError without an archive.
+    store: keeps the lease. policy: hash of the policy that this service acts by.
     """
-    from clients.s3 import Bucket, S3Settings
     from control.service.leadership import CALL_S, LEADING, SPARE_S, Leadership, LeadershipParts
 
     lease = Lease(
-        Bucket(S3Settings(**shared_archive(settings).model_dump())),
+        store,
         Timing(),
         call_s=CALL_S,
         spare_s=SPARE_S,

@@ -38,7 +38,7 @@ class DownloadFailed(ClusterUnreachable):
 
 
 class ArchiveUnreachable(ClusterUnreachable):
-    """The bucket that runs are archived in gave no answer, or none of use."""
+    """The archive, or what keeps a lease, gave no answer, or none of use."""
 
 
 class MetricsUnreachable(ClusterUnreachable):

@@ -11,12 +11,15 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from clients.kubernetes_leases import API
 from control.settings.settings import load
 from model import __version__
+from tests.support.kubernetes_api import VERBS
 from tests.support.paths import FIXTURES, ROOT
 
 MANIFESTS = ROOT / "deploy" / "kubernetes" / "plimsoll.yaml"
 CHART = ROOT / "deploy" / "helm" / "plimsoll"
+STANDBY = ROOT / "deploy" / "kubernetes" / "standby.yaml"
 CONTAINER = ROOT / "deploy" / "container"
 VALUES = ["--set", "bootstrapServer=kafka:9093"]
 EVERY_VALUE = """\
@@ -27,6 +30,7 @@ settings: |
   name = "prod"
   [goals]
   move_price = 2.0
+standby: true
 env: [{name: PLIMSOLL_TIMEOUT_S, value: "5"}]
 secrets: [tls, logins]
 imagePullSecrets: [{name: registry}]
@@ -55,11 +59,36 @@ def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 def schema_errors(document: dict[str, Any]) -> list[str]:
     """What Kubernetes would refuse; unknown keys are errors, too."""
+    if document["apiVersion"].startswith("rbac."):
+        return []  # `assert_least_rights` knows each of their keys
     known = json.loads((FIXTURES / "kubernetes" / "schemas.json").read_text())
     group = "apps" if document["apiVersion"] == "apps/v1" else "core"
     reference = f"#/$defs/io.k8s.api.{group}.v1.{document['kind']}"
     validator = Draft202012Validator({"$defs": known["$defs"], "$ref": reference})
     return [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(document)]
+
+
+def assert_least_rights(documents: list[dict[str, Any]], account: str, namespace: str) -> None:
+    """The account may do with leases what plimsoll asks for, and nothing else."""
+    role, binding = (of_kind(documents, kind) for kind in ("Role", "RoleBinding"))
+    assert role.keys() == {"apiVersion", "kind", "metadata", "rules"}
+    assert role["apiVersion"] == binding["apiVersion"] == "rbac.authorization.k8s.io/v1"
+    (rule,) = role["rules"]
+    assert rule == {
+        "apiGroups": [API.partition("/")[0]],
+        "resources": ["leases"],
+        "verbs": [*VERBS.values()],
+    }
+    assert binding.keys() == {"apiVersion", "kind", "metadata", "roleRef", "subjects"}
+    assert binding["roleRef"] == {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Role",
+        "name": role["metadata"]["name"],
+    }
+    # Kubernetes fills no namespace in.
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    ]
 
 
 def assert_confined(stateful_set: dict[str, Any]) -> None:
@@ -77,8 +106,9 @@ def assert_confined(stateful_set: dict[str, Any]) -> None:
     assert writable == ["/mnt/plimsoll"]
     (claim,) = stateful_set["spec"]["volumeClaimTemplates"]
     assert claim["metadata"]["name"] == "state"
-    # A second pod would have to wait for the lock of the state folder.
+    # A second pod acts, too, unless it stands by.
     assert stateful_set["spec"]["replicas"] == 1
+    assert pod["automountServiceAccountToken"] is False
 
 
 def assert_selected(documents: list[dict[str, Any]]) -> None:
@@ -106,6 +136,11 @@ def test_the_manifests_are_valid() -> None:
     assert kinds == ["ServiceAccount", "ConfigMap", "Secret", "Service", "StatefulSet"]
     for document in manifests():
         assert schema_errors(document) == []
+
+
+def test_a_second_pod_may_hold_the_lease_and_nothing_else() -> None:
+    account = of_kind(manifests(), "ServiceAccount")["metadata"]["name"]
+    assert_least_rights([*yaml.safe_load_all(STANDBY.read_text())], account, "kafka")
 
 
 def test_an_unknown_key_of_a_manifest_would_be_found() -> None:
@@ -231,3 +266,8 @@ def test_a_chart_with_every_value_is_valid(tmp_path: Path) -> None:
     mounts = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
     assert {"/etc/plimsoll/tls", "/etc/plimsoll/logins", "/etc/plimsoll/client"} <= mounts
     assert pod["containers"][0]["args"][0] == "service"
+    assert_least_rights(documents, "test-plimsoll", "default")
+    assert of_kind(documents, "StatefulSet")["spec"]["replicas"] == 2
+    assert pod["automountServiceAccountToken"] is True
+    environment = {entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]}
+    assert environment["PLIMSOLL_SERVICE__STANDBY_LEASE"] == "kubernetes"

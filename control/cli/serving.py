@@ -76,8 +76,7 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             "standby in [service] is for services that act; add --auto --limits NAME "
             "--allow-changes, or set it to false: read-only services need not wait for each other"
         )
-    if settings.service.standby:
-        compose.shared_archive(settings)
+    store = compose.lease_store(settings) if settings.service.standby else None
     access, receivers = HttpAccess.of(settings.service), receivers_of(settings.notify)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     listening = bound(settings.service.address)
@@ -106,8 +105,8 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         cluster = settings.name or settings.bootstrap_server or ""
         handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
         service = _Service(options, output, state, notifier, actions, certificate, handlers, parts)
-        if settings.service.standby:
-            found = compose.leadership(settings, actions, service.policy)
+        if store is not None:
+            found = compose.leadership(settings, store, actions, service.policy)
             state.leadership = opened.enter_context(found)
         return service.run(balancing, resume=resume or settings.service.resume)
 

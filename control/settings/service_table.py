@@ -2,9 +2,10 @@
 
 import ipaddress
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from model.files import FileModel
 from model.paths import UserPath
@@ -66,6 +67,20 @@ class CruiseControlAccess(StrEnum):
     """Execute plans, too; needs `--auto`."""
 
 
+class StandbyLease(StrEnum):
+    """Where services that share a cluster keep the lease on leading."""
+
+    S3 = "s3"
+    """In the bucket of `[archive]`."""
+    KUBERNETES = "kubernetes"
+    """A Lease of the namespace, for services that run in pods."""
+
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes mounts the files of a pod's service account."""
+_NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
 def _listen(text: str) -> str:
     listen_address(text)
     return text
@@ -99,6 +114,17 @@ class ServiceTable(FileModel):
     """Whether several services share the cluster: one leads, the others stand by and take over
     loop, runs and tasks if it dies. Needs `--auto` and `[archive]`; all share the settings."""
 
+    standby_lease: StandbyLease = StandbyLease.S3
+    """Where the lease on leading is kept: `s3`, the bucket of `[archive]`, or
+    `kubernetes`. Runs and tasks are in the bucket in any case."""
+
+    standby_namespace: Annotated[str, Field(pattern=_NAMESPACE)] | None = None
+    """The namespace for `standby_lease = "kubernetes"`; by default that of the pod."""
+
+    standby_service_account: UserPath = SERVICE_ACCOUNT
+    """Folder with `token`, `ca.crt` and `namespace` of the pod's service account, for
+    `standby_lease = "kubernetes"`."""
+
     cruise_control_api: CruiseControlAccess = CruiseControlAccess.OFF
     """What clients of Cruise Control may do: `off`, `read` (which includes dry runs), or `execute`,
     which needs `--auto`."""
@@ -119,6 +145,8 @@ class ServiceTable(FileModel):
     def _protected(self) -> Self:
         if self.tls_key is not None and self.tls_certificate is None:
             raise ValueError("tls_key needs tls_certificate")
+        if self.standby_lease is not StandbyLease.S3 and not self.standby:
+            raise ValueError("standby_lease needs standby = true")
         if not self.address.is_loopback and None in (self.tls_certificate, self.logins):
             raise ValueError(
                 f"{self.address.host} can be reached from other machines: set tls_certificate and "

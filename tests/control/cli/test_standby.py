@@ -21,6 +21,7 @@ from tests.control.cli.test_simulated_service import (
 )
 from tests.support.cli_offline import plimsoll, refused
 from tests.support.executor.s3_server import BUCKET, client, s3_server, s3_settings
+from tests.support.kubernetes_api import KubernetesApi, kubernetes_api
 from tests.support.paths import ROOT
 
 IDLE_MS = 20_000
@@ -28,6 +29,7 @@ IDLE_MS = 20_000
 SHARED = """
 [service]
 standby = true
+{lease}
 [archive]
 endpoint_url = "{endpoint}"
 bucket = "{bucket}"
@@ -43,16 +45,38 @@ def endpoint() -> Iterator[str]:
         yield found
 
 
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[KubernetesApi]:
+    folder = tmp_path / "kubernetes"
+    folder.mkdir()
+    with kubernetes_api(folder) as found:
+        yield found
+
+
 def host(
-    parent: Path, name: str, endpoint: str, *, trigger: str = "act", pause_s: int = 1
+    parent: Path,
+    name: str,
+    endpoint: str,
+    *,
+    trigger: str = "act",
+    pause_s: int = 1,
+    api: KubernetesApi | None = None,
 ) -> Service:
-    """A service that is not started yet, with a state folder of its own."""
+    """A service that is not started yet, with a state folder of its own.
+
+    api: keeps the lease on leading instead of the bucket.
+    """
     folder = parent / name
     folder.mkdir(exist_ok=True)
-    shared = SHARED.format(endpoint=endpoint, bucket=BUCKET, prefix=f"{parent.name}/")
+    lease = ""
+    if api is not None:
+        account = api.account()
+        lease = f'standby_lease = "kubernetes"\nstandby_service_account = "{account}"'
+    shared = SHARED.format(endpoint=endpoint, bucket=BUCKET, prefix=f"{parent.name}/", lease=lease)
     own = SETTINGS.format(trigger=trigger).replace("pause = 1\n", f"pause = {pause_s}\n")
     (folder / "own.toml").write_text(own + shared)
     environment = {"PLIMSOLL_CONFIG": str(folder / "own.toml"), "PYTHONPATH": str(ROOT)}
+    environment |= {} if api is None else api.environment
     log = ("--log-file", str(folder / "log.jsonl"))
     return Service(folder, (*AUTO, *log), environment, SIMULATED)
 
@@ -83,15 +107,17 @@ def leads(folder: Path) -> bool:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("lease", ["s3", "kubernetes"])
 def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
-    tmp_path: Path, endpoint: str
+    tmp_path: Path, endpoint: str, api: KubernetesApi, lease: str
 ) -> None:
     a, b = (tmp_path / name for name in "ab")
-    with host(tmp_path, "a", endpoint) as first:
+    keeper = api if lease == "kubernetes" else None
+    with host(tmp_path, "a", endpoint, api=keeper) as first:
         first.wait_for("/metrics\n")
         run = until(a, moving)["run"]
         assert leads(a)
-        with host(tmp_path, "b", endpoint, pause_s=2) as second:
+        with host(tmp_path, "b", endpoint, pause_s=2, api=keeper) as second:
             second.wait_for("/metrics\n")
             status = until(b, lambda s: s["phase"] == "standing by" and s["standby"]["leader"])
             assert (status["run"], status["standby"]["leads"]) == (None, False)
@@ -122,7 +148,7 @@ def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
             }
             assert second.counts("plimsoll_leads") == {(): 1}
             # The first one comes back, and stands by.
-            with host(tmp_path, "a", endpoint) as again:
+            with host(tmp_path, "a", endpoint, api=keeper) as again:
                 again.wait_for("/metrics\n")
                 assert not until(a, lambda s: s["phase"] == "standing by")["standby"]["leads"]
                 ctl(b, "abort")
@@ -138,6 +164,7 @@ def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
     assert records[run["run_id"]].count("resumed") == 1
     assert records[run["run_id"]].count("started") == 1
     assert {"standby.waits", "standby.leads"} <= set(events(b))
+    assert bool(api.leases) == (lease == "kubernetes")
 
 
 def test_without_the_bucket_no_service_leads_and_nothing_begins(tmp_path: Path) -> None:
@@ -158,10 +185,29 @@ def test_without_the_bucket_no_service_leads_and_nothing_begins(tmp_path: Path) 
     assert journalled(a) == {}
 
 
-def test_standby_needs_auto_and_an_archive(tmp_path: Path) -> None:
+def test_without_the_right_to_a_lease_no_service_leads_until_it_is_given(
+    tmp_path: Path, endpoint: str, api: KubernetesApi
+) -> None:
+    a = tmp_path / "a"
+    api.rights = {"get"}
+    with host(tmp_path, "a", endpoint, api=api, trigger="off") as service:
+        wait_logged(a, 'cannot create resource \\"leases\\"')
+        status = until(a, lambda s: "it is not known who leads" in s["message"])
+        assert status["phase"] == "standing by"
+        assert service.get("/readyz")[0] == 503
+        api.rights |= {"create", "update"}
+        until(a, lambda s: s["standby"]["leads"])
+    assert journalled(a) == {}
+
+
+def test_standby_needs_auto_an_archive_and_what_keeps_its_lease(tmp_path: Path) -> None:
     own = {"PLIMSOLL_SERVICE__STANDBY": "true", "PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
     run = plimsoll(tmp_path, "service", "-b", NOWHERE, **own)
     refused(run, 5, "standby in [service] is for services that act")
     automatic = ("--auto", "--limits", "conservative", "--allow-changes")
     run = plimsoll(tmp_path, "service", "-b", NOWHERE, *automatic, **own)
     refused(run, 2, "standby in [service] needs [archive]")
+    elsewhere = {"PLIMSOLL_SERVICE__STANDBY_LEASE": "kubernetes"}
+    bucket = {"PLIMSOLL_ARCHIVE": '{"bucket": "b", "endpoint_url": "http://127.0.0.1:1"}'}
+    run = plimsoll(tmp_path, "service", "-b", NOWHERE, *automatic, **own, **elsewhere, **bucket)
+    refused(run, 2, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")

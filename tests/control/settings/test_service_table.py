@@ -103,3 +103,19 @@ def test_other_machines_use_cruise_controls_api_with_tls_and_logins_alone(
     for logins in ("logins", "cruise_control_logins"):
         file.write_text(f'{listen}{CERTIFICATE}{logins} = "~/file"\n')
         assert not load({}, config=file).service.cruise_control_address.is_loopback
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('standby_lease = "kubernetes"', "standby_lease needs standby = true"),
+        ('standby = true\nstandby_lease = "etcd"', "standby_lease"),
+        ('standby_namespace = "Kafka"', "standby_namespace"),
+        ('standby_namespace = "../x"', "standby_namespace"),
+    ],
+)
+def test_a_lease_that_cannot_be_held_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(f"[service]\n{text}\n")
+    with pytest.raises(ConfigError, match=message):
+        load({}, config=file)
