@@ -25,7 +25,7 @@ from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan, TaskParts
 from control.tasks.task_request import TaskRequest, requested_task
 from control.tasks.task_runner import TaskRunner, cancel
-from model.errors import GuardrailRefused
+from model.errors import GuardrailRefused, PlimsollError
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
@@ -106,13 +106,28 @@ def work_on(
             task = TaskRunner(task, parts, snapshot).run()
         except NoPlan as exc:
             sys.stderr.write(f"plimsoll: {exc}\n")
+            _print_open(files, task, str(exc))
             print_task(files, files.read(task.task_id), output)
             return exit_of_plan(exc.status) or Exit.INCOMPLETE
+        except PlimsollError as exc:
+            _print_open(files, task, str(exc))
+            raise
     if task.phase is TaskPhase.PLANNED:
         cancel(files, task, operator(), now_ms(), "not confirmed")
         raise GuardrailRefused("not confirmed; the task was cancelled")
     print_task(files, task, output)
     return Exit.DONE if task.phase is TaskPhase.DONE else Exit.INCOMPLETE
+
+
+def _print_open(files: TaskFiles, task: BrokerTask, reason: str) -> None:
+    """Say how a task that has failed is continued or given up, unless its reason does."""
+    with contextlib.suppress(PlimsollError):
+        name = task.task_id
+        if files.read(name).is_open and "plimsoll task" not in reason:
+            print_line(
+                f"task {name} stays open: plimsoll task resume {name} continues it, "
+                f"plimsoll task cancel {name} gives it up"
+            )
 
 
 def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOptions") -> TaskParts:

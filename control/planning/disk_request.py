@@ -46,8 +46,8 @@ def broker_of(snapshot: Snapshot, broker: int) -> Broker:
         raise ConfigError(f"there is no broker {broker}; known: {ids or 'none'}")
     if found.state is BrokerState.DEAD:
         raise ConfigError(
-            f"broker {broker} is dead; start it, or let a plan move its replicas to other "
-            "brokers: plimsoll plan, or run --auto"
+            f"broker {broker} is dead; start it, or create its replicas on other brokers with "
+            "plimsoll cluster repair"
         )
     return found
 

@@ -33,9 +33,11 @@ MOST_NAMED: Final = 5
 
 
 def brokers_of(
-    members: Sequence[Broker], ids: Iterable[int], racks: Iterable[str]
+    members: Sequence[Broker], ids: Iterable[int], racks: Iterable[str], noun: str = "broker"
 ) -> list[BrokerId]:
     """Live brokers that ids and racks name, ascending.
+
+    noun: `live broker` where members have no others.
 
     Raises ConfigError: an id or a rack is unknown, a broker named by its id is dead, or nothing
     is named.
@@ -44,11 +46,11 @@ def brokers_of(
     found = {BrokerId(b) for b in ids}
     for broker in sorted(found):
         if broker not in known:
-            raise ConfigError(f"there is no broker {broker}; known: {_ids(known) or 'none'}")
+            raise ConfigError(f"there is no {noun} {broker}; known: {_ids(known) or 'none'}")
         if known[broker].state is BrokerState.DEAD:
             raise ConfigError(
-                f"broker {broker} is dead; start it, or let a plan move its replicas to other "
-                "brokers: plimsoll plan, or run --auto"
+                f"broker {broker} is dead; start it, or create its replicas on other brokers with "
+                "plimsoll cluster repair"
             )
     for rack in racks:
         found.update(_in_rack(members, rack))

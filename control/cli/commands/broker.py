@@ -220,7 +220,7 @@ def exclude(
         raise ConfigError(f"--reason takes at most {MOST_REASON} printable characters")
     with contextlib.closing(compose.executor(settings)) as executor:
         cluster_id, members = _members(executor)
-    brokers = brokers_of(members, ids or (), rack or ())
+    brokers = brokers_of(members, ids or (), rack or (), "live broker")
     files = compose.task_files(settings)
     by = operator()
     found = exclusion.exclude(files, cluster_id, brokers, by=by, at_ms=now_ms(), reason=reason)

@@ -49,7 +49,7 @@ def spread(racks: str = "abca", **states: BrokerState) -> Snapshot:
     ("ids", "racks", "words"),
     [
         ([9], [], "there is no broker 9; known: 1, 2, 3, 4"),
-        ([3], [], "broker 3 is dead; start it, or let a plan move its replicas"),
+        ([3], [], "broker 3 is dead; start it, or create its replicas on other"),
         ([], ["z"], "rack 'z' does not exist; known: a, b, c"),
         ([], ["c"], "rack 'c' has no live broker; known: a, b, c"),
         ([], [], "no broker is named; give ids or --rack RACK"),

@@ -50,6 +50,7 @@ def test_a_stopped_removal_is_listed_and_resumed(at: SimulatedTask) -> None:
     (task,) = answer("task", "list")["tasks"]
     assert task["phase"] == "failed"
     assert task["note"] in failed.stderr
+    assert f"stays open: plimsoll task resume {task['task_id']} continues it" in failed.stderr
     assert "failed" in plimsoll("task", "list").stdout
     at.faults.denied.clear()
     assert answer("task", "resume", *CHANGING)["phase"] == "done"
@@ -86,6 +87,8 @@ def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     assert at.held[2] == 2
     assert "old disks" in plimsoll("broker", "exclude", "--rack", "c").stdout
+    unknown = plimsoll("broker", "exclude", "9", code=2).stderr
+    assert "there is no live broker 9; known: 1, 2, 3, 4" in unknown
     assert at.cordons == {4: "*"}
     refused = plimsoll("broker", "include", "2", "3", "4", code=5).stderr
     assert "add --allow-changes to end the cordon of broker 4, too" in refused
