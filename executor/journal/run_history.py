@@ -1,16 +1,17 @@
 """Earlier runs, as their journals record them."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from executor.journal.journal_index import JournalFacts, index_of
 from executor.journal.lost_settings import has_lost_settings, is_clean_end, lost_settings
 from executor.journal.records import IntactRecord, JournalContent, JournalDamage, scan
-from executor.journal.run_journal import order, plan_path, run_path, run_paths
+from executor.journal.run_journal import SUFFIX, order, plan_path, run_path
 from executor.platforms.automq_balancer import SuspendedBalancer
 from executor.platforms.tiered_segments import LoweredSegments
 from executor.throttle.quota import ThrottleSettings
@@ -33,10 +34,14 @@ from model.snapshot.snapshot import RecentMove
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
 _NEWEST: Final = 20
 """Number of runs from which the pace of a cluster is taken."""
+RESTORES: Final = "what run "
+"""The start of `limited_by` in the plan of a rollback."""
+HAD_MOVED: Final = " had moved"
+"""Its end, after the id of the run that it undoes."""
 _NAMED: Final = 3
 """Damaged lines named in a sentence."""
-_LAST_BYTES: Final = 2**16
-"""Size of the journal's end that is read for its last record."""
+_OPENED: Final = 100
+"""Newest journals that are opened for their cluster before the index is asked."""
 
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
@@ -111,10 +116,8 @@ def recent_moves(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[Rec
     """
     found = [
         trace.move
-        for path in run_paths(journal_dir)
-        # A file is not changed after its last record.
-        if path.stat().st_mtime_ns >= 1_000_000 * since_ms
-        for trace in _traces(path, cluster_id).values()
+        for path in _changed_since(journal_dir, since_ms)
+        for trace in _traces(read_journal(path), cluster_id).values()
         if trace.move.at_ms >= since_ms
     ]
     return tuple(sorted(found, key=lambda m: (m.at_ms, m.topic, m.partition)))
@@ -134,10 +137,7 @@ def usage_since(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RunU
     Raises ConfigError for an unreadable journal.
     """
     found = []
-    for path in run_paths(journal_dir):
-        # A file is not changed after its last record.
-        if path.stat().st_mtime_ns < 1_000_000 * since_ms:
-            continue
+    for path in _changed_since(journal_dir, since_ms):
         records = [r for r in read_journal(path) if r.cluster_id == cluster_id]
         started_ms = min((r.at_ms for r in records), default=since_ms - 1)
         if started_ms >= since_ms:
@@ -151,16 +151,46 @@ def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
 
     Raises ConfigError for an unreadable journal.
     """
-    last: dict[PartitionId, _Trace] = {}
-    for path in run_paths(journal_dir):
-        last |= _traces(path, cluster_id)
-    return {pid: trace.run_id for pid, trace in last.items() if trace.open}
+    return index_of(journal_dir).unfinished(cluster_id, partial(facts_of, journal_dir))
 
 
-def _traces(path: Path, cluster_id: str) -> dict[PartitionId, _Trace]:
+def facts_of(journal_dir: Path, run_id: str) -> JournalFacts:
+    """Read what a journal says that other runs need to know.
+
+    Raises ConfigError for an unreadable journal.
+    """
+    content = read_content(journal_dir / (run_id + SUFFIX))
+    records = content.records
+    cluster_id = records[0].cluster_id if records else ""
+    traces = _traces(records, cluster_id)
+    still_open = frozenset(pid for pid, trace in traces.items() if trace.open)
+    is_whole = not content.damage and not content.torn_bytes
+    is_clean = bool(is_whole and records and records[-1].checksum and is_clean_end(records[-1]))
+    state, *_ = _end_of(records)
+    is_left = any(_still_set(records)) or has_lost_settings(content)
+    return JournalFacts(
+        cluster_id=cluster_id,
+        is_quiet=is_clean or not (content.damage or is_left),
+        has_ended=state is not RunState.INTERRUPTED,
+        is_done=is_clean and state is RunState.DONE and not still_open,
+        open=still_open,
+        traced=frozenset(traces),
+    )
+
+
+def _changed_since(journal_dir: Path, since_ms: int) -> list[Path]:
+    """Journals of runs that changed since a time; a file is not changed after its last record."""
+    return [
+        journal_dir / (file.run_id + SUFFIX)
+        for file in index_of(journal_dir).files()
+        if file.changed_ns >= 1_000_000 * since_ms
+    ]
+
+
+def _traces(records: Iterable[JournalRecord], cluster_id: str) -> dict[PartitionId, _Trace]:
     """Partitions of a journal; empty if it is about another cluster."""
     traces: dict[PartitionId, _Trace] = {}
-    for record in read_journal(path):
+    for record in records:
         pid = record.id
         if pid is None or record.cluster_id != cluster_id:
             continue
@@ -263,6 +293,13 @@ class PastRun:
         return [at.move for at in self.moves.values() if at.state in states]
 
 
+def undone_run(plan: Plan) -> str:
+    """The run that a plan claims to undo; empty where it claims nothing of the kind."""
+    if not plan.limited_by.startswith(RESTORES):
+        return ""
+    return plan.limited_by.removeprefix(RESTORES).removesuffix(HAD_MOVED)
+
+
 def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
     """Read a run by its id or the start of it; by default the newest.
 
@@ -290,16 +327,24 @@ def _newest_ids(journal_dir: Path, cluster_id: str, begin: str = "") -> Iterator
 
     A journal is opened only once its id is asked for.
     """
-    for path in reversed(run_paths(journal_dir)):
-        if path.stem.startswith(begin) and cluster_of(path) == cluster_id:
-            yield path.stem
+    for number, run_id in enumerate(reversed(index_of(journal_dir).run_ids())):
+        if not run_id.startswith(begin):
+            continue
+        if begin or number < _OPENED:
+            found = cluster_of(journal_dir / (run_id + SUFFIX))
+        else:
+            found = index_of(journal_dir).cluster_of(run_id, partial(facts_of, journal_dir))
+        if found == cluster_id:
+            yield run_id
 
 
 def _refuse_unknown(journal_dir: Path, newest: str) -> None:
     """Raise ConfigError for an unreadable run that may be the newest one."""
-    for path in run_paths(journal_dir):
-        is_newer = order(path.stem) > order(newest)
-        if is_newer and cluster_of(path) is None and read_content(path).damage:
+    for run_id in reversed(index_of(journal_dir).run_ids()):
+        if order(run_id) <= order(newest):
+            return
+        path = journal_dir / (run_id + SUFFIX)
+        if cluster_of(path) is None and read_content(path).damage:
             raise ConfigError(
                 f"Neither the journal {path} nor its plan can be read, so it may be "
                 "the newest run on this cluster. Restore one of them, see plimsoll "
@@ -454,20 +499,13 @@ def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
 
 
 def _open_ended(journal_dir: Path) -> list[Path]:
-    """Journals whose last record leaves open what is still set."""
-    return [path for path in run_paths(journal_dir) if not _has_ended_clean(path)]
-
-
-def _has_ended_clean(path: Path) -> bool:
-    """Whether its last record is intact and says that nothing was left."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
-            last = file.read().removesuffix(b"\n").rpartition(b"\n")[2]
-        records = scan(last + b"\n", path.stem).records
-    except (ConfigError, OSError):
-        return False
-    return any(r.checksum and is_clean_end(r) for r in records)
+    """Journals that may have left something set, or are unreadable or damaged."""
+    others = index_of(journal_dir).not_done(partial(facts_of, journal_dir))
+    return [
+        journal_dir / (file.run_id + SUFFIX)
+        for file, facts in others
+        if facts is None or not facts.is_quiet
+    ]
 
 
 def _read_settings(journal_dir: Path, path: Path, cluster_id: str) -> PastRun | None:

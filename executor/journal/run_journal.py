@@ -29,10 +29,10 @@ from model.paths import path_part
 from model.plan.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord
 
-_SUFFIX: Final = ".jsonl"
-_PLAN_SUFFIX: Final = ".plan.json"
-_NUMBER: Final = re.compile(r"r(\d+)-")
+SUFFIX: Final = ".jsonl"
+PLAN_SUFFIX: Final = ".plan.json"
 _ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic|cordon)")
+_ACTIONS: Final = ("-elect", "-topic", "-cordon")
 CORDON: Final = "cordon"
 """The kind of an action that cordons brokers, or ends it."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -261,33 +261,46 @@ def _write_all(file: FileIO, data: bytes) -> None:
 
 def run_path(journal_dir: Path, run_id: str) -> Path:
     """The path of a run's journal."""
-    return journal_dir / (path_part(run_id) + _SUFFIX)
+    return journal_dir / (path_part(run_id) + SUFFIX)
 
 
 def plan_path(journal_dir: Path, run_id: str) -> Path:
     """The path of a run's plan."""
-    return journal_dir / (path_part(run_id) + _PLAN_SUFFIX)
+    return journal_dir / (path_part(run_id) + PLAN_SUFFIX)
 
 
 def run_paths(journal_dir: Path) -> list[Path]:
     """Journals of runs, oldest first, regardless of the clock."""
-    return [path for path in journal_paths(journal_dir) if not is_action(path.stem)]
+    return [
+        journal_dir / (name + SUFFIX) for name in journal_ids(journal_dir) if not is_action(name)
+    ]
 
 
 def journal_paths(journal_dir: Path) -> list[Path]:
     """Journals of runs and other changes, in the order of `run_paths`."""
-    return sorted(journal_dir.glob("*" + _SUFFIX), key=lambda path: order(path.stem))
+    return [journal_dir / (name + SUFFIX) for name in journal_ids(journal_dir)]
+
+
+def journal_ids(journal_dir: Path) -> list[str]:
+    """Ids of runs and other changes, in the order of `run_paths`; empty without a folder."""
+    try:
+        names = os.listdir(journal_dir)
+    except OSError:
+        return []
+    ids = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(ids, key=order)
 
 
 def order(run_id: str) -> tuple[int, str]:
     """The sort key of run ids: the counter, then the id."""
-    numbered = _NUMBER.match(run_id)
-    return int(numbered[1]) if numbered else 0, run_id
+    number = run_id[1:].partition("-")[0] if run_id.startswith("r") and "-" in run_id else ""
+    return int(number) if number.isdecimal() else 0, run_id
 
 
 def is_action(run_id: str) -> bool:
     """Whether it is an action without a plan, which is not resumed, rolled back or cleaned up."""
-    return _ACTION.fullmatch(run_id) is not None
+    # The end alone tells almost all runs, of which there may be many.
+    return run_id.endswith(_ACTIONS) and _ACTION.fullmatch(run_id) is not None
 
 
 def kind_of(run_id: str) -> str | None:
@@ -302,7 +315,11 @@ def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
     The number counts the runs in the folder, of all clusters. Older ids without it
     start with the time, and sort first.
     """
-    numbers = (order(path.name)[0] for path in journal_dir.glob("r*"))
+    try:
+        names = os.listdir(journal_dir)
+    except OSError:
+        names = []
+    numbers = (order(name)[0] for name in names if name.startswith("r"))
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     stamp = f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}"
     return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"

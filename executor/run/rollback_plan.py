@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from executor.client.responses import PartitionView
-from executor.journal.run_history import PastRun, past_run
+from executor.journal.run_history import HAD_MOVED, RESTORES, PastRun, past_run, undone_run
 from executor.platforms.move_progress import text
 from executor.platforms.platform import MoveStage, ObservedMove, Platform
 from executor.run.operator_control import Steering
@@ -27,10 +27,6 @@ _CALM_S: Final = 60.0
 _CALM_WITHIN_S: Final = 180.0
 """Seconds after which AutoMQ lets every partition return."""
 _RETRY_S: Final = 1.0
-
-_RESTORES: Final = "what run "
-"""The start of `limited_by` in the plan of a rollback."""
-_HAD_MOVED: Final = " had moved"
 
 _LONGEST_S: Final = 120
 """Longest duration in seconds of a move whose end was not seen: after 60 s AutoMQ
@@ -95,7 +91,7 @@ def refuse_undoing_rollback(past: PastRun) -> None:
 
 def restores(plan: Plan) -> bool:
     """Whether a plan claims to undo a run; `rolls_back` verifies that."""
-    return plan.limited_by.startswith(_RESTORES)
+    return plan.limited_by.startswith(RESTORES)
 
 
 def rolls_back(plan: Plan, journal_dir: Path) -> bool:
@@ -106,7 +102,7 @@ def rolls_back(plan: Plan, journal_dir: Path) -> bool:
     """
     if not restores(plan):
         return False
-    run_id = plan.limited_by.removeprefix(_RESTORES).removesuffix(_HAD_MOVED)
+    run_id = undone_run(plan)
     try:
         past = past_run(journal_dir, plan.cluster_id, run_id)
     except ConfigError:
@@ -207,7 +203,7 @@ def _plan_of(
             "live_brokers": tuple(sorted(alive)),
             "objective_before": _objective_left(plan, brokers),
             "objective": plan.objective_before,
-            "limited_by": f"{_RESTORES}{past.run_id}{_HAD_MOVED}",
+            "limited_by": f"{RESTORES}{past.run_id}{HAD_MOVED}",
             "brokers": brokers,
             "moves": moves,
             "replication": _replication_back(plan, moves),

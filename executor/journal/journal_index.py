@@ -1,0 +1,410 @@
+"""An index of the journals of runs, so that what has ended is not read again.
+
+It is a cache and is never believed over the journals: a fact about a journal counts only while the
+file has the size and time of change that it had when it was read. The copy on disk has a checksum;
+one that is missing, torn, old or damaged is ignored and made again from the journals.
+
+Two rules keep it safe. A file, or a folder, that changed less than two seconds ago is read each
+time, since a second change may carry the same time. And within a process, the files of runs that
+are done are compared with the index once a minute only; all others are compared each time.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from executor.journal.run_journal import SUFFIX, is_action, journal_ids, order
+from model.errors import ConfigError
+from model.file_locks import plain_file
+from model.files import replace_file
+from model.ids import PartitionId, TopicName
+
+FILE: Final = "index"
+_HEAD: Final = b"plimsoll journal index 1 "
+_CALM_NS: Final = 2_000_000_000
+"""Nanoseconds after which a change of a file is certain to have changed its time, too."""
+_COMPARE_S: Final = 60.0
+"""Seconds after which a process compares the files of done runs with the index again."""
+_UNSAVED: Final = 8
+"""Journals that were read since the index was saved, from which on it is saved again."""
+_FOLDERS: Final = 8
+"""Folders that a process keeps in memory."""
+_SEPARATOR: Final = "\t"
+
+
+class JournalFile(NamedTuple):
+    """The journal of a run, as the folder has it."""
+
+    run_id: str
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFacts:
+    """What a journal says that other runs need to know."""
+
+    cluster_id: str
+    """Empty where it has no record."""
+    is_quiet: bool
+    """Whether it left no setting, is undamaged, and no record of a setting is missing."""
+    has_ended: bool
+    """Whether its last state is not interrupted."""
+    is_done: bool
+    """Whether it needs no further reading: it ended as done, with all moves ended."""
+    open: frozenset[PartitionId] = frozenset()
+    """Partitions that it requested to be moved, and whose end it has not seen."""
+    traced: frozenset[PartitionId] = frozenset()
+    """Partitions that it moved or requested to be moved, the open ones included."""
+
+
+Measure = Callable[[str], JournalFacts]
+"""Reads the facts of a run's journal; raises ConfigError where it is unreadable."""
+
+
+@dataclass(slots=True)
+class _Saved:
+    """Facts that hold while the files are unchanged."""
+
+    done: dict[str, str] = field(default_factory=dict)
+    """The cluster of each done run, by the line of its file."""
+    others: dict[str, tuple[JournalFile, JournalFacts]] = field(default_factory=dict)
+    movers: dict[str, dict[PartitionId, str]] = field(default_factory=dict)
+    """The newest run that moved a partition, by cluster."""
+    movers_text: str = ""
+    """The same as it was saved, until it is needed."""
+    traced: dict[str, frozenset[PartitionId]] = field(default_factory=dict)
+    """Partitions by run, of the journals that were read in this process."""
+
+
+class JournalIndex:
+    """The index of one folder; threads may share it."""
+
+    def __init__(self, folder: Path, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        """clock_ns: the clock of the file system, in nanoseconds since the epoch."""
+        self._folder, self._clock_ns = folder, clock_ns
+        self._lock = threading.RLock()
+        self._saved: _Saved | None = None
+        self._files: list[JournalFile] = []
+        self._undone: list[int] = []
+        """Positions of the files of runs that are not known to be done."""
+        self._listed: tuple[int, int] | None = None
+        """Mark of the folder when it was listed; None where it may have changed since."""
+        self._by_run: tuple[list[JournalFile], dict[str, str]] | None = None
+        """The cluster of each run, for this list of files."""
+        self._compared_s = 0.0
+        self._unsaved = 0
+
+    def files(self) -> list[JournalFile]:
+        """The journals of runs, oldest first; raises nothing where there is no folder."""
+        with self._lock:
+            self._list()
+            return self._files
+
+    def run_ids(self) -> list[str]:
+        """Their run ids, oldest first, without asking for anything else."""
+        return [run_id for run_id in journal_ids(self._folder) if not is_action(run_id)]
+
+    def not_done(self, measure: Measure) -> list[tuple[JournalFile, JournalFacts | None]]:
+        """The journals that are not known to be done, oldest first; None: it is unreadable."""
+        with self._lock:
+            return self._others(measure)
+
+    def cluster_of(self, run_id: str, measure: Measure) -> str | None:
+        """The cluster of a run; None where its journal does not name it."""
+        with self._lock:
+            if self._by_run is None or self._by_run[0] is not self._files:
+                clusters = {
+                    f.run_id: facts.cluster_id for f, facts in self._others(measure) if facts
+                }
+                for file in self._files:
+                    found = self._facts().done.get(_line(file))
+                    if found is not None:
+                        clusters[file.run_id] = found
+                self._by_run = self._files, clusters
+            return self._by_run[1].get(run_id) or None
+
+    def unfinished(self, cluster_id: str, measure: Measure) -> dict[PartitionId, str]:
+        """The run by partition, where no run that moved it last has seen its end.
+
+        Raises ConfigError for an unreadable journal.
+        """
+        with self._lock:
+            for _ in range(2):
+                found = self._unfinished(cluster_id, measure)
+                if found is not None:
+                    return found
+                # The newest journal about a partition is gone: ask all others.
+                self._saved, self._listed = _Saved(), None
+            raise ConfigError(f"Journals in {self._folder} keep vanishing; try again.")
+
+    def superseding(self, measure: Measure) -> set[str]:
+        """Runs without which a move that an older one has left open would count as open."""
+        with self._lock:
+            others, movers = self._others(measure), self._movers()
+            found = {
+                movers.get(facts.cluster_id, {}).get(pid, file.run_id)
+                for file, facts in others
+                if facts is not None
+                for pid in facts.open
+            }
+            return found - {file.run_id for file, _ in others}
+
+    def save(self) -> None:
+        """Write the index, unless the folder cannot be written."""
+        with self._lock, contextlib.suppress(OSError):
+            replace_file(self._folder / FILE, self._content())
+            self._unsaved = 0
+
+    # ---- files
+
+    def _list(self) -> None:
+        """Bring the list of files up to date."""
+        try:
+            mark, age_ns = self._mark()
+        except OSError:
+            self._files, self._undone, self._listed = [], [], None
+            return
+        now_s = time.monotonic()
+        if mark == self._listed and now_s - self._compared_s < _COMPARE_S and self._restated():
+            return
+        done = self._facts().done
+        self._files = list(_files(self._folder))
+        self._undone = [at for at, file in enumerate(self._files) if _line(file) not in done]
+        self._listed = mark if age_ns > _CALM_NS else None
+        self._compared_s = now_s
+
+    def _restated(self) -> bool:
+        """Look again at the files of runs that are not done; False where one is gone."""
+        for at in self._undone:
+            found = _stated(self._folder, self._files[at])
+            if found is None:
+                return False
+            self._files[at] = found
+        return True
+
+    def _mark(self) -> tuple[tuple[int, int], int]:
+        """What changes with the folder's entries, and how long ago it did, in nanoseconds."""
+        found = os.stat(self._folder)
+        return (found.st_ino, found.st_mtime_ns), self._clock_ns() - found.st_mtime_ns
+
+    # ---- facts
+
+    def _facts(self) -> _Saved:
+        if self._saved is None:
+            self._saved = _read(self._folder / FILE)
+        return self._saved
+
+    def _others(self, measure: Measure) -> list[tuple[JournalFile, JournalFacts | None]]:
+        self._list()
+        saved, undone, found = self._facts(), [], []
+        for at in self._undone:
+            file = self._files[at]
+            known = saved.others.get(file.run_id)
+            is_known = known is not None and known[0] == file
+            facts = known[1] if known is not None and is_known else self._measured(file, measure)
+            if _line(file) not in saved.done:
+                undone.append(at)
+                found.append((file, facts))
+        self._undone = undone
+        if self._unsaved >= _UNSAVED:
+            self.save()
+        return found
+
+    def _measured(self, file: JournalFile, measure: Measure) -> JournalFacts | None:
+        """Read a journal, and remember what it says if its file has come to rest."""
+        try:
+            facts = measure(file.run_id)
+        except ConfigError:
+            return None
+        saved, movers = self._facts(), self._movers().setdefault(facts.cluster_id, {})
+        for pid in self._traced(file.run_id) - facts.traced:
+            if movers.get(pid) == file.run_id:
+                # Unknown from now on, as if the newest journal about it had vanished.
+                movers[pid] = ""
+        for pid in facts.traced:
+            if order(file.run_id) >= order(movers.get(pid, "")):
+                movers[pid] = file.run_id
+        saved.others.pop(file.run_id, None)
+        saved.traced[file.run_id] = facts.traced
+        if self._is_calm(file) and _stated(self._folder, file) == file:
+            self._unsaved += 1
+            if facts.is_done:
+                saved.done[_line(file)] = facts.cluster_id
+                del saved.traced[file.run_id]
+            else:
+                saved.others[file.run_id] = file, facts
+        return facts
+
+    def _traced(self, run_id: str) -> frozenset[PartitionId]:
+        """Partitions that an earlier reading of a journal named."""
+        saved = self._facts()
+        if run_id in saved.others:
+            return saved.others[run_id][1].traced
+        if run_id in saved.traced:
+            return saved.traced[run_id]
+        begin = run_id + _SEPARATOR
+        if not any(line.startswith(begin) for line in saved.done):
+            return frozenset()
+        # A done run was changed afterwards, which plimsoll never does.
+        movers = (runs.items() for runs in self._movers().values())
+        return frozenset(pid for runs in movers for pid, mover in runs if mover == run_id)
+
+    def _is_calm(self, file: JournalFile) -> bool:
+        return (
+            self._clock_ns() - file.changed_ns > _CALM_NS
+            and _SEPARATOR not in file.run_id
+            and "\n" not in file.run_id
+        )
+
+    def _unfinished(self, cluster_id: str, measure: Measure) -> dict[PartitionId, str] | None:
+        """As `unfinished`; None where a journal that would decide it has vanished."""
+        others = self._others(measure)
+        for file, facts in others:
+            if facts is None:
+                # Read once more for its error.
+                measure(file.run_id)
+        still = [
+            (file, facts)
+            for file, facts in others
+            if facts is not None and facts.cluster_id == cluster_id and facts.open
+        ]
+        if not still:
+            return {}
+        movers, known = self._movers().get(cluster_id, {}), {file.run_id for file in self._files}
+        found: dict[PartitionId, str] = {}
+        for file, facts in still:
+            for pid in facts.open:
+                if movers[pid] not in known:
+                    return None
+                if movers[pid] == file.run_id:
+                    found[pid] = file.run_id
+        return found
+
+    def _movers(self) -> dict[str, dict[PartitionId, str]]:
+        saved = self._facts()
+        if saved.movers_text:
+            text, saved.movers_text = saved.movers_text, ""
+            for cluster_id, runs in json.loads(text).items():
+                saved.movers[cluster_id] = {
+                    PartitionId(TopicName(topic), number): run_id
+                    for run_id, topics in runs.items()
+                    for topic, numbers in topics.items()
+                    for number in numbers
+                }
+        return saved.movers
+
+    # ---- the copy on disk
+
+    def _content(self) -> bytes:
+        """The index of the files that are still there."""
+        saved = self._facts()
+        lines = {_line(file): file.run_id for file in self._files}
+        saved.done = {line: c for line, c in saved.done.items() if line in lines}
+        known = {file.run_id: file for file in self._files}
+        saved.others = {n: o for n, o in saved.others.items() if known.get(n) == o[0]}
+        done: dict[str, list[str]] = {}
+        for line, cluster_id in saved.done.items():
+            done.setdefault(cluster_id, []).append(line)
+        document = {
+            "done": {cluster_id: "\n".join(found) for cluster_id, found in done.items()},
+            "others": [[*file, *_fields(facts)] for file, facts in saved.others.values()],
+            "movers": json.dumps(_by_run(self._movers())),
+        }
+        body = json.dumps(document).encode()
+        return _HEAD + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+_indexes: dict[Path, JournalIndex] = {}
+_guard: Final = threading.Lock()
+
+
+def index_of(folder: Path) -> JournalIndex:
+    """This process's index of a folder."""
+    with _guard:
+        found = _indexes.pop(folder, None) or JournalIndex(folder)
+        _indexes[folder] = found
+        while len(_indexes) > _FOLDERS:
+            del _indexes[next(iter(_indexes))]
+        return found
+
+
+def _files(folder: Path) -> Iterator[JournalFile]:
+    for run_id in journal_ids(folder):
+        if is_action(run_id):
+            continue
+        # A file may vanish meanwhile.
+        found = _stated(folder, JournalFile(run_id, 0, 0))
+        if found is not None:
+            yield found
+
+
+def _stated(folder: Path, file: JournalFile) -> JournalFile | None:
+    try:
+        found = os.stat(f"{folder}/{file.run_id}{SUFFIX}")
+    except OSError:
+        return None
+    return JournalFile(file.run_id, found.st_size, found.st_mtime_ns)
+
+
+def _line(file: JournalFile) -> str:
+    return f"{file[0]}\t{file[1]}\t{file[2]}"
+
+
+def _read(path: Path) -> _Saved:
+    """The index on disk; empty unless it is whole."""
+    try:
+        with os.fdopen(plain_file(path, os.O_RDONLY), "rb") as opened:
+            data = opened.read()
+    except OSError:
+        return _Saved()
+    head, _, body = data.partition(b"\n")
+    if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
+        return _Saved()
+    document = json.loads(body)
+    saved = _Saved(movers_text=document["movers"])
+    for cluster_id, lines in document["done"].items():
+        saved.done |= dict.fromkeys(lines.split("\n"), cluster_id)
+    for run_id, size, changed_ns, *fields in document["others"]:
+        file = JournalFile(run_id, size, changed_ns)
+        saved.others[run_id] = file, _facts_of(fields)
+    return saved
+
+
+def _fields(facts: JournalFacts) -> list[Any]:
+    return [
+        facts.cluster_id,
+        facts.is_quiet,
+        facts.has_ended,
+        [[*pid] for pid in sorted(facts.open)],
+        [[*pid] for pid in sorted(facts.traced)],
+    ]
+
+
+def _facts_of(fields: Iterable[Any]) -> JournalFacts:
+    cluster_id, is_quiet, has_ended, still_open, traced = fields
+    return JournalFacts(
+        cluster_id=cluster_id,
+        is_quiet=is_quiet,
+        has_ended=has_ended,
+        is_done=False,
+        open=frozenset(PartitionId(TopicName(topic), number) for topic, number in still_open),
+        traced=frozenset(PartitionId(TopicName(topic), number) for topic, number in traced),
+    )
+
+
+def _by_run(movers: Mapping[str, Mapping[PartitionId, str]]) -> dict[str, Any]:
+    """The same by run, topic and partition, which takes less space."""
+    found: dict[str, Any] = {}
+    for cluster_id, runs in movers.items():
+        by_run = found.setdefault(cluster_id, {})
+        for pid, run_id in runs.items():
+            by_run.setdefault(run_id, {}).setdefault(pid.topic, []).append(pid.partition)
+    return found
