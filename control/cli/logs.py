@@ -1,8 +1,12 @@
 """Log lines: structured, one JSON object each, to a file or to stderr."""
 
+import contextlib
 import logging
+import logging.handlers
+import os
 import sys
 from collections.abc import Callable, MutableMapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +14,18 @@ import structlog
 
 from control.cli.output import json_of
 from model.errors import ConfigError
+from model.file_locks import locked_file
 from model.log_events import ATTRIBUTE, event_of
 from model.printable import printable
 
 _BEGIN: Final = b'{"event": '
 """Start of each line of a log file; its keys are sorted."""
+MOST_BYTES: Final = 16 * 2**20
+"""Size from which a log file is renamed."""
+KEPT: Final = 4
+"""Renamed log files that are kept."""
+LOCK_WAIT_S: Final = 0.2
+"""Seconds that a line waits for another process that renames the file."""
 LOOP: Final = "plimsoll.control"
 """The logger of the loop."""
 
@@ -104,10 +115,44 @@ def _refuse_other(file: Path) -> None:
         )
 
 
+class _LogFile(logging.handlers.WatchedFileHandler):
+    """A log file that is bounded, also where several processes write to it.
+
+    A full file is renamed, to `log.1.jsonl` for `log.jsonl`, and the oldest is removed. Whoever
+    renames the file otherwise, such as logrotate, need not tell this process: it notices.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # What hinders the rotation must not hinder the line.
+        with contextlib.suppress(OSError):
+            self._rotate()
+        super().emit(record)
+
+    def _rotate(self) -> None:
+        path = Path(self.baseFilename)
+        if not path.is_file() or path.stat().st_size < MOST_BYTES:
+            return
+        lock = locked_file(path, LOCK_WAIT_S)
+        if lock is None:
+            return
+        with lock:
+            # Another process may have renamed it until the lock was free.
+            if os.fstat(lock.fileno()).st_size >= MOST_BYTES:
+                paths = [path, *(aside(path, number) for number in range(1, KEPT + 1))]
+                for newer, older in reversed(list(pairwise(paths))):
+                    if newer.is_file():
+                        newer.replace(older)
+
+
+def aside(path: Path, number: int) -> Path:
+    """The name of a full log file; 1 is the newest."""
+    return path.with_name(f"{path.stem}.{number}{path.suffix}")
+
+
 def _file_handler(file: Path) -> logging.Handler:
     try:
         _refuse_other(file)
-        handler = logging.FileHandler(file, encoding="utf-8")
+        handler = _LogFile(file, encoding="utf-8")
     except OSError as exc:
         raise ConfigError(f"cannot write the log file {file}: {exc.strerror}") from exc
     handler.setFormatter(

@@ -12,4 +12,6 @@ def _own_logs() -> Iterator[None]:
     root = logging.getLogger("plimsoll")
     before = root.handlers[:], root.level, root.propagate
     yield
+    for handler in {*root.handlers} - {*before[0]}:
+        handler.close()
     root.handlers[:], root.level, root.propagate = before

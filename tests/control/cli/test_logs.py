@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +64,46 @@ def test_lines_of_a_file_have_the_name_of_the_event_and_the_message(tmp_path: Pa
     assert path.read_bytes().startswith(b'{"event": ')
     logs.configure(verbose=False, file=path)
     logs.configure(verbose=False, file=None)
+
+
+def test_a_full_file_is_renamed_and_the_oldest_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_BYTES", 1_000)
+    path = tmp_path / "log.jsonl"
+    logs.configure(verbose=False, file=path)
+    for number in range(100):
+        logging.getLogger("plimsoll.executor").warning("line %d", number)
+    files = [*(logs.aside(path, n) for n in range(logs.KEPT, 0, -1)), path]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    numbers = [int(line["message"].split()[1]) for file in files for line in _lines(file)]
+    # Nothing is lost in between, and no file is much longer than the most.
+    assert numbers == list(range(numbers[0], 100))
+    assert all(file.stat().st_size < 1_300 for file in files)
+
+
+def test_processes_share_a_file_that_one_of_them_renames(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    script = (
+        "import logging, sys; from pathlib import Path; from control.cli import logs\n"
+        "logs.MOST_BYTES = 20_000\n"
+        "logs.configure(verbose=False, file=Path(sys.argv[1]))\n"
+        "for number in range(200):\n"
+        "    logging.getLogger('plimsoll.executor').warning('%s %d', sys.argv[2], number)\n"
+    )
+    commands = [[sys.executable, "-P", "-c", script, str(path), name] for name in ("a", "b")]
+    started = [subprocess.Popen(command) for command in commands]
+    assert [process.wait() for process in started] == [0, 0]
+    files = [logs.aside(path, n) for n in range(logs.KEPT, 0, -1)] + [path]
+    lines = [line["message"] for file in files if file.exists() for line in _lines(file)]
+    assert sorted(lines) == sorted(f"{name} {n}" for name in ("a", "b") for n in range(200))
+
+
+def test_a_file_that_was_moved_away_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    logs.configure(verbose=False, file=path)
+    log = logging.getLogger("plimsoll.executor")
+    log.warning("before")
+    path.rename(tmp_path / "moved")
+    log.warning("after")
+    assert [line["message"] for line in _lines(path)] == ["after"]
