@@ -22,11 +22,13 @@ from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
+from control.settings.retention_table import retention_of
 from control.settings.service_table import StandbyLease
 from control.settings.settings import S3Bucket, Settings
 from control.settings.solve_table import task_limits
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
+from control.tasks.task_retention import run_ids_of_open_tasks
 from executor.journal.lease import Lease, LeaseSettings, LeaseStore, Sightings, this_process
 from executor.timing import Timing, steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
@@ -103,7 +105,7 @@ def journal_dir(settings: Settings) -> Path:
 def task_files(settings: Settings) -> TaskFiles:
     """The tasks on brokers in the state folder, and in the archive if it is configured."""
     if settings.archive is None:
-        return TaskFiles(settings.state_dir)
+        return TaskFiles(settings.state_dir, most_over=settings.retention.tasks)
     from clients.s3 import S3Settings
     from control.tasks.task_archive import task_archive_of
 
@@ -411,6 +413,11 @@ def executor(settings: Settings) -> "Executor":
         archive=archive,
         limits=_run_limits(settings, given),
         leases=lease_settings(settings),
+        retention=retention_of(
+            settings.retention,
+            settings.goals,
+            lambda: run_ids_of_open_tasks(TaskFiles(settings.state_dir)),
+        ),
     )
 
 

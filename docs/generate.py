@@ -44,6 +44,7 @@ HELP: Final = frozenset({"help", "version", "install_completion", "show_completi
 """Parameters of the help's last group, beside those that name it."""
 
 MORE: Final = {
+    "[retention]": "journals.md#retention",
     "[history]": "../explanation/history.md",
     "[forecast]": "../explanation/history.md#forecast",
     "[auto_throttle]": "../how-to/throttle-plain-disks.md",

@@ -9,6 +9,7 @@ PUBLIC = (
     "journal.lease",
     "journal.left_settings",
     "journal.lock",
+    "journal.retention",
     "journal.run_history",
     "journal.run_journal",
     "platforms.cordons",

@@ -20,6 +20,7 @@ from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
 from executor.journal.lease import LeaseSettings
 from executor.journal.left_settings import remains, suspects, with_left
+from executor.journal.retention import Retention, prune
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
 from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
 from executor.platforms.automq_balancer import AutoMQBalancer
@@ -92,6 +93,7 @@ class Executor(Closing):
         limits: RunLimits = _DEFAULT_LIMITS,
         timing: Timing = _REAL_TIME,
         archive: Archive | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self._admin = leased(admin, archive.lease) if archive else admin
         self._archive = archive
@@ -99,6 +101,7 @@ class Executor(Closing):
         self._wal = wal
         self._limits = limits
         self._timing = timing
+        self._retention = retention
         self._journals = JournalAccess(timing, archive)
         self._overrides = ClusterOverrides(self._admin, limits, timing)
         self._warned: set[str] = set()
@@ -140,6 +143,7 @@ class Executor(Closing):
             report = self._run(plan, run_id, options)
             if undoes:
                 report = with_left(report, journal_dir, plan.cluster_id)
+            self._prune(journal_dir)
             return report
 
     def resume(
@@ -170,7 +174,14 @@ class Executor(Closing):
             self._let_settle(past)
             if rolls_back(past.plan, journal_dir):
                 self._lift_cordons(past.plan, journal_dir)
-            return self._run(past.plan, past.run_id, options, past)
+            report = self._run(past.plan, past.run_id, options, past)
+            self._prune(journal_dir)
+            return report
+
+    def _prune(self, journal_dir: Path) -> None:
+        """Delete journals that nothing needs; precondition: lock and lease are held."""
+        if self._retention is not None:
+            prune(journal_dir, self._retention, self._timing.now_ms())
 
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Plan the rollback of a run, by default the most recent one.
@@ -579,13 +590,15 @@ def connect(
     limits: RunLimits = _DEFAULT_LIMITS,
     timing: Timing = _REAL_TIME,
     leases: LeaseSettings = _LEASES,
+    retention: Retention | None = None,
 ) -> Executor:
     """Make an executor for the cluster at `bootstrap` (`host:port`, comma-separated).
 
     Nothing is connected before the first call; `timeout_s` limits each request. With
     `s3`, each partition's segments in the remote tier are listed before its move; with
     `wal`, the upload of AutoMQ nodes' write-ahead logs is verified after it; with
-    `archive`, runs are archived there. Raises ConfigError.
+    `archive`, runs are archived there. `retention`: which journals are deleted after a
+    run; None for none. Raises ConfigError.
     """
     return Executor(
         KafkaAdmin(bootstrap, timeout_s, properties),
@@ -596,4 +609,5 @@ def connect(
         archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s), leases=leases)
         if archive is not None
         else None,
+        retention=retention,
     )

@@ -75,6 +75,9 @@ class LogEvent(StrEnum):
     THROTTLE_FOREIGN = "throttle.foreign", "Someone else changed a throttle."
     JOURNAL_REWRITTEN = "journal.rewritten", "A journal was removed during its run."
     JOURNAL_FAILED = "journal.failed", "A journal cannot be written."
+    JOURNALS_DELETED = ("journals.deleted", "Old journals were deleted, as `[retention]` says.")
+    JOURNALS_KEPT = "journals.kept", "Journals exceed `journal_bytes`, or cannot be deleted."
+    TASKS_DELETED = "tasks.deleted", "Tasks that are over were deleted, as `[retention]` says."
     ARCHIVE_FAILED = "archive.failed", "The archive lacks something, or cannot be asked."
     LEASE_WAITING = "lease.waiting", "Another process holds the lease of the cluster."
     LEASE_FAILED = "lease.failed", "The lease cannot be renewed or released now."

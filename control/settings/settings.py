@@ -26,6 +26,7 @@ from control.settings.history_tables import ForecastTable, HistoryTable
 from control.settings.notify_table import ReceiverTable
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import PrometheusSettings
+from control.settings.retention_table import RetentionTable
 from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import Keys, ScreenSettings
 from control.settings.service_table import ServiceTable
@@ -132,6 +133,8 @@ class Settings(BaseSettings):
     """Time between two samples, in seconds."""
     window_s: Annotated[float, Field(gt=0), as_span] = 15.0
     """Time over which loads are averaged, in seconds."""
+    retention: Annotated[RetentionTable, _from_json(RetentionTable)] = RetentionTable()
+    """How many journals and tasks are kept."""
     history: Annotated[HistoryTable, _from_json(HistoryTable)] = HistoryTable()
     """How much load history is kept, and where."""
     forecast: Annotated[ForecastTable, _from_json(ForecastTable)] = ForecastTable()

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +22,7 @@ from control.tasks.broker_marks import BrokerMark, mirror_marks, read_marks
 from control.tasks.broker_task import KIND, BrokerTask, Operation, TaskPhase
 from control.tasks.sealed_files import locked, read_sealed
 from control.tasks.task_hold import FREE, TaskHold
+from control.tasks.task_retention import prune_tasks
 from executor.journal.lease import this_process
 from model.errors import (
     ArchiveUnreachable,
@@ -85,6 +86,8 @@ class TaskFiles:
 
     state_dir: Path
     archive: "TaskArchive | None" = None
+    most_over: int | None = field(default=None, kw_only=True)
+    """Tasks that are over and are kept, unless there is an archive; None for all."""
 
     @property
     def folder(self) -> Path:
@@ -94,6 +97,10 @@ class TaskFiles:
     def path(self, task_id: str) -> Path:
         """The file of a task."""
         return self.folder / f"{task_id}.json"
+
+    def lock_path(self, task_id: str) -> Path:
+        """The file that whoever works on a task has locked."""
+        return self.folder / f".{task_id}.lock"
 
     def plan_path(self, task_id: str, plan_hash: str) -> Path:
         """The sealed plan of a task."""
@@ -191,6 +198,7 @@ class TaskFiles:
                 task = requested.model_copy(update={"task_id": task_id}).sealed()
                 if archive is None or archive.put_task(task, ""):
                     self._write(task)
+                    prune_tasks(self, self.most_over)
                     return task
                 taken.add(task.task_id)
 
@@ -375,7 +383,7 @@ class TaskFiles:
 
         tries: attempts, since whoever asks who works on the task holds it for a moment.
         """
-        lock = self.folder / f".{task_id}.lock"
+        lock = self.lock_path(task_id)
         with contextlib.ExitStack() as held:
             for left in reversed(range(tries)):
                 try:
@@ -402,7 +410,7 @@ class TaskFiles:
                 pass
         except GuardrailRefused:
             with contextlib.suppress(OSError, UnicodeDecodeError):
-                named = (self.folder / f".{task_id}.lock").read_text(encoding="utf-8")
+                named = self.lock_path(task_id).read_text(encoding="utf-8")
                 if len(named) <= _MOST_NAME and named.isprintable() and named:
                     return named
             return "plimsoll on this host"

@@ -16,6 +16,7 @@ HARMFUL = {
     "spark_master": '"spark://evil.invalid:7077"',
     "spark": '{ "spark.pyspark.python" = "./evil" }',
     "spark_shared_state": "true",
+    "retention": "{ tasks = 100 }",
     "history": '{ folder = "s3a://evil/x" }',
     "samples_topic": '"x"',
     "stand_down_balancer": "true",
