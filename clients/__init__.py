@@ -9,6 +9,7 @@ PUBLIC = (
     "jvm.jars",
     "jvm.java",
     "kubernetes_leases",
+    "lease_topic",
     "properties",
     "s3",
 )

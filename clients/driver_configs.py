@@ -9,12 +9,15 @@ from clients.msk_tokens import MskTokens
 from clients.tokens import Tokens
 
 if TYPE_CHECKING:
-    from confluent_kafka import Producer
+    from confluent_kafka import Consumer, Producer
 
 _SECURITY: Final = "org.apache.kafka.common.security"
 _IAM: Final = "software.amazon.msk.auth.iam"
 _librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
 _librdkafka.setLevel(logging.CRITICAL + 1)
+
+# Fatal errors are raised; the driver would also write them to the terminal.
+_SILENT: Final[dict[str, Any]] = {"log_level": 0, "logger": _librdkafka}
 
 
 def confluent_settings(connection: Connection) -> dict[str, Any]:
@@ -68,9 +71,7 @@ def make_producer(connection: Connection) -> "Producer":
     return Producer(
         {
             **confluent_settings(connection),
-            "log_level": 0,
-            # Fatal errors are raised; the driver would also write them to the terminal.
-            "logger": _librdkafka,
+            **_SILENT,
             # The wait is bounded by time; samples may outnumber the default of 100,000.
             "queue.buffering.max.messages": 0,
             "linger.ms": 5,
@@ -79,6 +80,58 @@ def make_producer(connection: Connection) -> "Producer":
             "delivery.timeout.ms": int(1000 * connection.timeout_s),
         }
     )
+
+
+def lease_producer(connection: Connection, transactional_id: str, timeout_s: float) -> "Producer":
+    """Create a producer of single records in transactions, which logs nothing.
+
+    timeout_s: after which a record is given up; Kafka aborts its transaction after twice that.
+    """
+    from confluent_kafka import Producer
+
+    timeout_ms = int(1000 * timeout_s)
+    return Producer(
+        {
+            **confluent_settings(connection),
+            **_SILENT,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 2 * timeout_ms,
+            "delivery.timeout.ms": timeout_ms,
+            "linger.ms": 0,
+        }
+    )
+
+
+def lease_consumer(connection: Connection) -> "Consumer":
+    """Create a consumer of what is committed, which is given its partitions and logs nothing."""
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            **confluent_settings(connection),
+            **_SILENT,
+            # Required, and unused: nothing is committed, and no group is joined.
+            "group.id": "plimsoll",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
+            # A broker answers at once at the end of the log, which is read once a second.
+            "fetch.wait.max.ms": 10,
+        }
+    )
+
+
+def topic_config(connection: Connection, topic: str, name: str, timeout_s: float) -> str | None:
+    """Return a configuration of a topic; None if unknown. Raises KafkaException."""
+    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+    admin = AdminClient({**confluent_settings(connection), **_SILENT})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    (found,) = admin.describe_configs([resource], request_timeout=timeout_s).values()
+    entry = found.result().get(name)
+    return None if entry is None else entry.value
 
 
 def spark_options(connection: Connection) -> dict[str, str]:

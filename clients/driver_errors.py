@@ -23,6 +23,13 @@ _SASL_FAILED: Final = 58
 """Kafka's error code SASL_AUTHENTICATION_FAILED."""
 _FORBIDDEN, _NOT_IMPLEMENTED = 403, 501
 """HTTP status codes of S3."""
+_MISSING_RIGHTS: Final = {
+    29: "READ, WRITE and DESCRIBE_CONFIGS on the topic {topic}",
+    30: "READ on the group plimsoll",
+    31: "IDEMPOTENT_WRITE on the cluster",
+    53: "WRITE and DESCRIBE on the transactional ids that begin with {topic}",
+}
+"""What to grant for the error codes of Kafka that refuse a lease."""
 
 
 def reason_of(exc: BaseException) -> str:
@@ -167,6 +174,50 @@ def produce_failure(
 def _is_denied(error: "ProduceError") -> bool:
     # A user who may not write anywhere gets no producer id either (KIP-679).
     return error.code() in (error.TOPIC_AUTHORIZATION_FAILED, error.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def is_fenced(error: "ProduceError") -> bool:
+    """Whether a producer has ended, as where another one has initialised its transactional id."""
+    return error.fatal() or error.code() in (
+        error._FENCED,  # noqa: SLF001 - the driver's own names
+        error._FATAL,  # noqa: SLF001
+        error._PURGE_QUEUE,  # noqa: SLF001
+        error.PRODUCER_FENCED,
+        error.INVALID_PRODUCER_EPOCH,
+    )
+
+
+def is_end(error: "ProduceError") -> bool:
+    """Whether a consumer has reached the end of a partition."""
+    return error.code() == error._PARTITION_EOF  # noqa: SLF001
+
+
+def has_lost_offset(error: "ProduceError") -> bool:
+    """Whether a partition does not have the offset that a consumer is to read."""
+    return error.code() in (error._AUTO_OFFSET_RESET, error.OFFSET_OUT_OF_RANGE)  # noqa: SLF001
+
+
+def lease_topic_error(
+    error: "ProduceError | None", what: str, bootstrap: str, topic: str
+) -> PlimsollError:
+    """Build the error for a lease in a topic; error: None where there was no answer in time.
+
+    what: the call, as in "cannot <what>". bootstrap, topic: where the lease is.
+    """
+    if error is not None and error.code() in _MISSING_RIGHTS:
+        return rights_missing(bootstrap, what, _MISSING_RIGHTS[error.code()].format(topic=topic))
+    if error is not None and error.code() in (
+        error.UNKNOWN_TOPIC_OR_PART,
+        error._UNKNOWN_TOPIC,  # noqa: SLF001
+        error._UNKNOWN_PARTITION,  # noqa: SLF001
+    ):
+        return ConfigError(
+            f"Cannot {what}: the topic does not exist. Create it: kafka-topics.sh --create --topic "
+            f"{topic} --partitions 1 --replication-factor 3 --config cleanup.policy=compact "
+            "--config min.insync.replicas=2 --config segment.ms=600000"
+        )
+    reason = "no answer in time" if error is None else error.str()
+    return ArchiveUnreachable(f"Cannot {what} at {bootstrap}: {reason}")
 
 
 # ---- boto3

@@ -66,7 +66,7 @@ class KubernetesSettings:
         if not host or not port.isdecimal():
             raise ConfigError(
                 f"{_HOST} and {_PORT} are not set, so there is no API server to ask for a lease. "
-                'Run the service in a pod of Kubernetes, or set standby_lease to "s3".'
+                'Run the service in a pod of Kubernetes, or set standby_lease to "s3" or "kafka".'
             )
         return cls(host=host, port=int(port), account=account, namespace=namespace)
 

@@ -133,10 +133,15 @@ def shared_archive(settings: Settings) -> S3Bucket:
 def lease_store(settings: Settings) -> LeaseStore:
     """Where the lease on leading is kept; not connected yet.
 
-    Raises ConfigError without an archive, and for a lease of Kubernetes outside of a pod.
+    Raises ConfigError without an archive, for a lease of Kubernetes outside of a pod, and as
+    `connection`.
     """
     archive, service = shared_archive(settings), settings.service
     match service.standby_lease:
+        case StandbyLease.KAFKA:
+            from clients.lease_topic import LeaseTopic
+
+            return LeaseTopic(connection(settings), service.standby_topic)
         case StandbyLease.KUBERNETES:
             from clients.kubernetes_leases import KubernetesLeases, KubernetesSettings
 

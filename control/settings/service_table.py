@@ -72,12 +72,16 @@ class StandbyLease(StrEnum):
 
     S3 = "s3"
     """In the bucket of `[archive]`."""
+    KAFKA = "kafka"
+    """In a topic of the cluster, by transactions."""
     KUBERNETES = "kubernetes"
     """A Lease of the namespace, for services that run in pods."""
 
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes mounts the files of a pod's service account."""
+LEASE_TOPIC: Final = "__plimsoll_leases"
+_TOPIC: Final = r"^[a-zA-Z0-9._-]{1,249}$"
 _NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
 
@@ -115,8 +119,11 @@ class ServiceTable(FileModel):
     loop, runs and tasks if it dies. Needs `--auto` and `[archive]`; all share the settings."""
 
     standby_lease: StandbyLease = StandbyLease.S3
-    """Where the lease on leading is kept: `s3`, the bucket of `[archive]`, or
-    `kubernetes`. Runs and tasks are in the bucket in any case."""
+    """Where the lease on leading is kept: `s3`, the bucket of `[archive]`; `kafka`, a topic of the
+    cluster; or `kubernetes`. Runs and tasks are in the bucket in any case."""
+
+    standby_topic: Annotated[str, Field(pattern=_TOPIC)] = LEASE_TOPIC
+    """The topic for `standby_lease = "kafka"`, which has to exist and to be compacted."""
 
     standby_namespace: Annotated[str, Field(pattern=_NAMESPACE)] | None = None
     """The namespace for `standby_lease = "kubernetes"`; by default that of the pod."""

@@ -274,5 +274,5 @@ def test_without_its_server_or_its_files_it_says_so(api: KubernetesApi, tmp_path
 @pytest.mark.parametrize("host", ["", None])
 def test_outside_of_a_pod_it_is_refused(host: str | None, tmp_path: Path) -> None:
     given = {} if host is None else {"KUBERNETES_SERVICE_HOST": host}
-    with pytest.raises(ConfigError, match='set standby_lease to "s3"'):
+    with pytest.raises(ConfigError, match='set standby_lease to "s3" or "kafka"'):
         KubernetesSettings.of_pod(given, tmp_path, None)
