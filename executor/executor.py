@@ -40,6 +40,7 @@ from executor.platforms.cordons import (
     without_dirs,
 )
 from executor.platforms.detect import platforms
+from executor.platforms.move_progress import dead_when_planned
 from executor.platforms.platform import Platform
 from executor.platforms.remote_tier import RemoteTier
 from executor.run.elections import LeaderElection, LeaderElections, find_elections, hold_elections
@@ -259,6 +260,8 @@ class Executor(Closing):
             reading=lambda: monitor.reading,
             eta=EtaEstimator(plan, limits, pace, timing, partial(inside_bytes, admin)),
             past=past,
+            # A rollback restores what was, wherever brokers have died or returned since.
+            dead=frozenset() if undoes else dead_when_planned(plan),
         )
 
     def _roll_back(self, report: RunReport, plan: Plan, options: "_RunOptions") -> RunReport:

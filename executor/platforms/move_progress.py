@@ -8,7 +8,7 @@ from executor.client.responses import PartitionView
 from executor.platforms.platform import MoveStage, ObservedMove
 from executor.platforms.replica_log_dirs import changed_dirs
 from model.ids import BrokerId, PartitionId
-from model.plan.plan import Move
+from model.plan.plan import Move, Plan
 
 Replicas = tuple[BrokerId, ...]
 
@@ -111,6 +111,23 @@ def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | Non
             if broker not in alive:
                 return f"broker {broker}, where {move.id} goes, is dead or fenced"
     return None
+
+
+def dead_when_planned(plan: Plan) -> frozenset[BrokerId]:
+    """Brokers that moves of a plan leave and that were dead when it was made."""
+    left = {broker for move in plan.moves for broker in move.removed}
+    return frozenset(left - {*plan.live_brokers})
+
+
+def returned(move: Move, dead: Collection[BrokerId], view: PartitionView) -> str:
+    """Name a broker that a move leaves for its death, and that has returned; else empty.
+
+    dead: brokers that were dead when planned. A move that leaves others, too, is made.
+    """
+    back = set(move.removed)
+    if not back or not back <= {*dead} or back & view.offline:
+        return ""
+    return f"broker {min(back)} has returned; its replica of {move.id} stays"
 
 
 def targets(move: Move) -> tuple[BrokerId, ...]:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from executor.health.health_rules import CLOSED, BrokenStopRule
 from executor.journal.run_history import PastRun
+from executor.platforms import move_progress
 from executor.platforms.platform import MoveStage, ObservedMove, Platform
 from executor.run import run_events as events
 from executor.run.in_flight import InFlightMoves
@@ -246,17 +247,30 @@ class Execution:
             self._state.estimated(left_s)
 
     def _still_fit(self, platform: Platform, moves: Sequence[Move]) -> list[Move]:
-        """Moves whose partitions are placed as planned; the others are skipped."""
+        """Moves that are still to be made; the others are skipped.
+
+        Their partitions are placed as planned, and no dead broker that they leave has returned.
+        """
         found: Mapping[PartitionId, ObservedMove] = {}
         with self._gate.asking():
             found = platform.placed(moves)
         if not found:
             self._waiting = [*moves, *self._waiting]
+        fitting = []
         for move in (m for m in moves if m.id in found):
-            if not found[move.id].is_as_before(move):
-                reason = found[move.id].reason or f"someone else moves {move.id}"
+            if reason := self._unneeded(move, found[move.id]):
                 self._record([events.Failed(move, MoveState.DROPPED, reason)])
-        return [m for m in moves if m.id in found and found[m.id].is_as_before(m)]
+            else:
+                fitting.append(move)
+        return fitting
+
+    def _unneeded(self, move: Move, seen: ObservedMove) -> str:
+        """Why a move is not started; empty where it is."""
+        if not seen.is_as_before(move):
+            return seen.reason or f"someone else moves {move.id}"
+        if seen.view is None:
+            return ""
+        return move_progress.returned(move, self._context.dead, seen.view)
 
     def _outcome(self) -> tuple[RunState, str]:
         if reason := self._gate.halted:

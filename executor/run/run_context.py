@@ -44,6 +44,8 @@ class RunContext:
     reading: Callable[[], RunHealth | None] = lambda: None
     """What the last poll of the whole cluster found."""
     past: PastRun | None = None
+    dead: frozenset[BrokerId] = frozenset()
+    """Brokers that were dead when planned; what has not left one that returns stays there."""
 
     def by_platform(self, moves: Sequence[Move]) -> Iterator[tuple[Platform, list[Move]]]:
         """Group moves by the platform that executes them."""

@@ -11,8 +11,10 @@ from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.removal import refuse_contradictions
 from control.tasks.task_parts import NoPlan
 from control.tasks.task_request import TaskRequest, requested_task
+from executor.timing import RunLimits
 from model.errors import ExecutionStopped, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
+from model.run import RunProgress
 from tests.support.control.simulated_disks import SimulatedDisks
 from tests.support.control.simulated_tasks import TOPIC, killed_tasks
 
@@ -159,6 +161,34 @@ def test_partitions_that_cannot_be_healed_are_named_and_the_task_stays_open(tmp_
     (task,) = at.files.all()
     assert task.phase is TaskPhase.FAILED
     assert task.is_open
+
+
+def test_replicas_of_a_broker_that_returns_halfway_stay_where_they_have_not_moved(
+    tmp_path: Path,
+) -> None:
+    places = [(4, 1), (2, 4), (4, 3)]
+    at = ClusterTask(
+        folder=tmp_path,
+        places=places,
+        racks="abcd",
+        remove=(),
+        operation=Operation.REPAIR,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    at.cluster.kill(BrokerId(4))
+    at.cluster.advance(30.0)
+
+    def on_progress(progress: RunProgress) -> None:
+        broker = at.cluster.brokers[BrokerId(4)]
+        if not broker.alive and any(move.done_at_ms for move in progress.moves):
+            at.cluster.revive(BrokerId(4))
+
+    at.on_progress = on_progress
+    task = at.work()
+    assert (task.phase, len(task.plans)) == (TaskPhase.DONE, 1)
+    left = [before for before, now in zip(places, at.lists, strict=True) if 4 not in now]
+    assert 0 < len(left) < len(places)
+    assert [{*now} for now in at.lists if 4 in now] == [{*p} for p in places if p not in left]
 
 
 # ---- contradictions
