@@ -25,10 +25,12 @@ from control.render.text import json_text
 from control.service.metric_specs import METRICS
 from control.service.open_api import published
 from control.settings.settings import Settings
+from executor.client.changing_calls import CHANGING_CALLS
 from model.exchange.json_schemas import FILES, schema_of
 from model.log_events import LogEvent
 
 DOCS: Final = Path(__file__).parent
+RIGHTS: Final = DOCS / "reference" / "rights.md"
 NOTICE: Final = "<!-- What follows is written by `make reference`. -->"
 """Ends the part of a page that people write."""
 README: Final = DOCS.parent / "README.md"
@@ -85,6 +87,7 @@ def pages() -> dict[Path, str]:
         **_page("reference/metrics", metrics()),
         **_page("reference/log-events", log_events()),
         **_page("architecture", packages()),
+        RIGHTS: _between(RIGHTS.read_text("utf-8"), changing_calls()),
         **schemas,
         DOCS / "reference" / "openapi.json": json_text(published()),
     }
@@ -108,6 +111,21 @@ def _between(page: str, generated: str) -> str:
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}{generated}\n{END}{tail}"
+
+
+# ---- rights
+
+
+def changing_calls() -> str:
+    """A table of the requests that change a cluster, and the rights that they need."""
+    rows = ["| request | right | to |", "|---|---|---|"]
+    by_right: dict[tuple[str, str], list[str]] = {}
+    for call in CHANGING_CALLS.values():
+        key = call.request, f"{call.right} on {call.resource}"
+        by_right.setdefault(key, []).append(call.purpose)
+    for (request, right), purposes in by_right.items():
+        rows.append(f"| {request} | {right} | {'; '.join(purposes)} |")
+    return "\n".join(rows)
 
 
 # ---- versions

@@ -1,6 +1,7 @@
 """Executes exactly the approved plan, journalled step by step."""
 
 PUBLIC = (
+    "client.changing_calls",
     "client.cluster_admin",
     "client.responses",
     "executor",

@@ -10,9 +10,10 @@ from typing import Final
 
 from clients.connection import OPEN, ClientProperties
 from clients.s3 import S3Settings
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.client.leased_admin import leased
+from executor.client.read_only_admin import ReadOnlyAdmin
 from executor.client.responses import ClusterView, PartitionView
 from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
@@ -23,7 +24,7 @@ from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.retention import Retention, prune
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
 from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
-from executor.platforms.automq_balancer import AutoMQBalancer
+from executor.platforms.automq_balancer import BalancerReads
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.cordons import (
     CORDONED,
@@ -39,7 +40,7 @@ from executor.platforms.cordons import (
     with_dirs,
     without_dirs,
 )
-from executor.platforms.detect import platforms
+from executor.platforms.detect import platform_reads, platforms
 from executor.platforms.move_progress import dead_when_planned
 from executor.platforms.platform import Platform
 from executor.platforms.remote_tier import RemoteTier
@@ -48,7 +49,7 @@ from executor.run.execution import Execution
 from executor.run.log_dir_checks import inside_bytes
 from executor.run.move_state_machine import SETTLE_S
 from executor.run.operator_control import Steering
-from executor.run.overrides import ClusterOverrides
+from executor.run.overrides import ClusterOverrides, override_requests
 from executor.run.plan_evaluation import judge, refuse_overfilled
 from executor.run.rollback_plan import (
     observed,
@@ -63,6 +64,7 @@ from executor.schedule.admission import in_order
 from executor.schedule.disk_headroom import DiskHeadroom
 from executor.schedule.estimate import EtaEstimator, Forecast, forecast
 from executor.schedule.throughput import Pace
+from executor.throttle.rates import RunRates, consumed_of
 from executor.timing import RunLimits, Timing
 from model.closing import Closing
 from model.errors import ConfigError, GuardrailRefused
@@ -97,6 +99,7 @@ class Executor(Closing):
         retention: Retention | None = None,
     ) -> None:
         self._admin = leased(admin, archive.lease) if archive else admin
+        self._reads = ReadOnlyAdmin(self._admin)
         self._archive = archive
         self._tier = tier
         self._wal = wal
@@ -332,11 +335,11 @@ class Executor(Closing):
 
         Raises ClusterUnreachable.
         """
-        self._admin.cluster()
+        self._reads.cluster()
         limits = _with(self._limits, moves_in_flight)
         pace = self._pace(journal_dir, plan.cluster_id)
-        headroom = DiskHeadroom(self._admin, limits, self._timing).of(plan.moves)
-        return forecast(plan, limits, pace, headroom, inside_bytes(self._admin, plan.moves))
+        headroom = DiskHeadroom(self._reads, limits, self._timing).of(plan.moves)
+        return forecast(plan, limits, pace, headroom, inside_bytes(self._reads, plan.moves))
 
     def _pace(self, journal_dir: Path, cluster_id: str) -> Pace:
         runs = past_runs(journal_dir, cluster_id)
@@ -346,7 +349,7 @@ class Executor(Closing):
         self, topics: Collection[str] | None = None, ids: Collection[PartitionId] | None = None
     ) -> LeaderElections:
         """Partitions not led by their preferred replica; as `find_elections`."""
-        return find_elections(self._admin, topics, ids)
+        return find_elections(self._reads, topics, ids)
 
     def elect(
         self, requested: LeaderElections, journal_dir: Path, by: str = ""
@@ -522,11 +525,11 @@ class Executor(Closing):
         balancer moves. Changes nothing. Raises ClusterUnreachable or RightsMissing.
         """
         try:
-            found = list(competing_rebalancers.check(self._admin, self._admin.cluster()))
+            found = list(competing_rebalancers.check(self._reads, self._reads.cluster()))
         except GuardrailRefused as exc:
             found = [str(exc)]
         if shared and not self._limits.suspend_balancer:
-            acts = AutoMQBalancer(self._admin, self._timing).acts()
+            acts = BalancerReads(self._reads).acts()
             found += [f"{acts} and would work against a plan."] if acts else []
         return tuple(found)
 
@@ -535,20 +538,20 @@ class Executor(Closing):
 
         `journal_dir`: where the run is that the plan undoes, if it is a rollback.
         """
-        by_kind = self._platforms()
+        by_kind = platform_reads(self._reads, timing=self._timing, limits=self._limits)
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        admin = self._admin
+        reads: ClusterReads = self._reads
         if undoes and journal_dir is not None:
             # The run itself lifts these cordons first.
             ours = cordoned_by_us(journal_dir, plan.cluster_id)
-            admin = as_if_opened(admin, opened_for(ours, plan.moves))
-        self._warn(judge(admin, plan, by_kind, {}, (), undoes=undoes))
-        self._overrides.rates(plan, self._limits).check(plan.moves)
+            reads = as_if_opened(reads, opened_for(ours, plan.moves))
+        self._warn(judge(reads, plan, by_kind, {}, (), undoes=undoes))
+        RunRates(self._reads, self._timing, self._limits, consumed_of(plan)).check(plan.moves)
         moves = in_order(plan.moves)
         return [
-            *self._overrides.requests(moves),
+            *override_requests(self._reads, self._limits, moves),
             *(request for m in moves for request in by_kind[m.storage].requests(m)),
         ]
 

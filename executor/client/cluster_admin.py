@@ -17,11 +17,10 @@ class OffsetKind(IntEnum):
     LATEST_TIERED = -5
 
 
-class ClusterAdmin(Protocol):
-    """Calls on one cluster. One thread owns it.
+class ClusterReads(Protocol):
+    """Calls on one cluster that change nothing. One thread owns it.
 
-    Every call raises ClusterUnreachable or RightsMissing; calls that change settings
-    also raise ExecutionStopped where the cluster refuses.
+    Every call raises ClusterUnreachable or RightsMissing.
     """
 
     def close(self) -> None:
@@ -53,33 +52,10 @@ class ClusterAdmin(Protocol):
         """The target replica list of each reassignment in progress (KIP-455)."""
         ...
 
-    def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
-    ) -> dict[PartitionId, PartitionResponse]:
-        """Request replica lists, or cancel with None (KIP-455).
-
-        resizes: whether the lists may change the replication factor (KIP-860). Returns one
-        response per partition, UNKNOWN where none came.
-        """
-        ...
-
-    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """Request preferred leader elections (KIP-460); only metadata show the result."""
-
     def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         """One broker's log directories with the sizes of these partitions (KIP-113).
 
         Empty where the right to describe them is missing.
-        """
-        ...
-
-    def alter_log_dirs(
-        self, broker: BrokerId, targets: Mapping[PartitionId, str]
-    ) -> dict[PartitionId, PartitionResponse]:
-        """Request log directories for one broker's replicas (KIP-113).
-
-        A replica that does not exist yet is created there, unless the broker restarts
-        first. Returns one response per partition, UNKNOWN where none came.
         """
         ...
 
@@ -119,6 +95,36 @@ class ClusterAdmin(Protocol):
         """
         ...
 
+
+class ClusterAdmin(ClusterReads, Protocol):
+    """Calls on one cluster, those included that change it; `CHANGING_CALLS` names them.
+
+    Calls that change settings also raise ExecutionStopped where the cluster refuses.
+    """
+
+    def reassign(
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
+    ) -> dict[PartitionId, PartitionResponse]:
+        """Request replica lists, or cancel with None (KIP-455).
+
+        resizes: whether the lists may change the replication factor (KIP-860). Returns one
+        response per partition, UNKNOWN where none came.
+        """
+        ...
+
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        """Request preferred leader elections (KIP-460); only metadata show the result."""
+
+    def alter_log_dirs(
+        self, broker: BrokerId, targets: Mapping[PartitionId, str]
+    ) -> dict[PartitionId, PartitionResponse]:
+        """Request log directories for one broker's replicas (KIP-113).
+
+        A replica that does not exist yet is created there, unless the broker restarts
+        first. Returns one response per partition, UNKNOWN where none came.
+        """
+        ...
+
     def alter_broker_configs(
         self, broker: BrokerId | None, values: Mapping[str, str | None]
     ) -> None:
@@ -135,7 +141,7 @@ class ClusterAdmin(Protocol):
 
 
 def local_bytes(
-    admin: ClusterAdmin, broker: BrokerId, ids: Collection[PartitionId]
+    admin: ClusterReads, broker: BrokerId, ids: Collection[PartitionId]
 ) -> dict[PartitionId, int]:
     """Bytes of each partition in one broker's log directories; absent without a replica."""
     return {

@@ -1,27 +1,10 @@
 """Administrative calls under the lease of a cluster."""
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.journal.lease import Lease
 from model.errors import ExecutionStopped, RightsMissing
-
-_READS: Final = frozenset(
-    {
-        "cluster",
-        "controller_elections",
-        "features",
-        "topics",
-        "partitions",
-        "reassignments",
-        "log_dirs",
-        "offsets",
-        "broker_configs",
-        "topic_configs",
-        "own_broker_configs",
-        "own_topic_configs",
-    }
-)
 
 
 def leased(admin: ClusterAdmin, lease: Lease) -> ClusterAdmin:
@@ -44,7 +27,7 @@ class _LeasedAdmin:
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **options: Any) -> Any:
             asked = getattr(self._admin, name)
-            if name in _READS:
+            if name in vars(ClusterReads):
                 self._lease.keep()
                 return asked(*args, **options)
             self._lease.need()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin, reassign_in_batches
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads, reassign_in_batches
 from executor.client.responses import ClusterView, PartitionResponse, ResponseStatus
 from model.errors import GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -23,7 +23,7 @@ _MSK_TOPICS: Final = ("__amazon_msk_",)
 _PLANS_ONLY: Final = "until then plimsoll makes plans but executes none"
 
 
-def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
+def check(admin: ClusterReads, cluster: ClusterView) -> tuple[str, ...]:
     """Return warnings about other products that may move partitions of this cluster.
 
     Raises GuardrailRefused where one is known to do so by itself.
@@ -99,7 +99,7 @@ def reassign(
     }
 
 
-def _on_msk(admin: ClusterAdmin) -> str:
+def _on_msk(admin: ClusterReads) -> str:
     """The remedy for a refusal on Amazon MSK; empty elsewhere."""
     if not _first(admin.topics(), _MSK_TOPICS):
         return ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.client.responses import ClusterView, PartitionView
 from executor.health.health_rules import (
     CLOSED,
@@ -42,7 +42,7 @@ class ClusterMonitor:
 
     def __init__(
         self,
-        admin: ClusterAdmin,
+        admin: ClusterReads,
         moves: Sequence[Move],
         limits: RunLimits,
         timing: Timing,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.journal.lock import is_changing
 from executor.journal.lost_settings import WHAT, listed
 from executor.journal.run_history import PastRun, left_set, unreadable
@@ -41,7 +41,7 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
     return [*_left_by(left_set(journal_dir, cluster_id)), *unreadable(journal_dir, cluster_id)]
 
 
-def suspects(admin: ClusterAdmin, journal_dir: Path, cluster_id: str) -> list[str]:
+def suspects(admin: ClusterReads, journal_dir: Path, cluster_id: str) -> list[str]:
     """Settings in force that a missing record may have announced, in sentences.
 
     Nobody can tell who has set them, so they stay; each sentence says how to remove it.
@@ -53,7 +53,7 @@ def suspects(admin: ClusterAdmin, journal_dir: Path, cluster_id: str) -> list[st
     return list(found)
 
 
-def _suspects_of(admin: ClusterAdmin, past: PastRun) -> Iterator[str]:
+def _suspects_of(admin: ClusterReads, past: PastRun) -> Iterator[str]:
     moves = [move for move in past.plan.moves if move.added]
     brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
     alive = admin.cluster().alive
@@ -70,7 +70,7 @@ def _suspects_of(admin: ClusterAdmin, past: PastRun) -> Iterator[str]:
 
 
 def _of_topics(
-    admin: ClusterAdmin, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
+    admin: ClusterReads, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
 ) -> Iterator[str]:
     topics = sorted({move.topic for move in moves} & admin.topics().keys())
     found = admin.own_topic_configs(topics, keys) if topics else {}

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin, reassign_in_batches
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads, reassign_in_batches
 from executor.client.responses import PartitionResponse
 from executor.health.health_rules import BrokenStopRule, broken_for_plan
 from executor.platforms import move_progress
-from executor.platforms.automq_balancer import NEVER, THRESHOLDS, AutoMQBalancer
+from executor.platforms.automq_balancer import NEVER, THRESHOLDS, BalancerReads
 from executor.platforms.automq_wal import AutoMQWal, WalUploads
 from executor.platforms.move_progress import dead_target, offline
 from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove
@@ -28,20 +28,17 @@ from model.stop_rules import StopRule
 _BALANCER_POLL_S: Final = 10.0
 
 
-class AutoMQ:
-    """Moves single replicas while AutoMQ's own balancer is suspended."""
+class AutoMQReads:
+    """What may be asked about partitions in object storage, without changing anything."""
 
-    def __init__(
-        self, admin: ClusterAdmin, timing: Timing, *, suspend: bool, wal: AutoMQWal | None
-    ) -> None:
-        self._admin = admin
+    def __init__(self, reads: ClusterReads, timing: Timing, *, suspend: bool) -> None:
+        self._reads = reads
         self._timing = timing
-        self._balancer = AutoMQBalancer(admin, timing)
+        self._balancer = BalancerReads(reads)
         self._suspend = suspend
         """Whether the run suspends the balancer if it is on."""
         self._balancer_seen_at_s = float("inf")
         """Before the moves are prepared it may still act."""
-        self._uploads = WalUploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
         """Raise GuardrailRefused unless moves have one replica and no other balancer acts."""
@@ -66,6 +63,44 @@ class AutoMQ:
             f"{move_progress.text(move.replicas_after)}",
         )
 
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """Read metadata: no leader while moving, then the target as leader."""
+        views = self._reads.partitions([m.id for m in moves])
+        return {m.id: _opening(move_progress.progress_of(m, views.get(m.id), None)) for m in moves}
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """As `progress`: metadata show everything."""
+        return self.progress(moves)
+
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
+        """Check that targets are alive, other partitions led, and the balancer suspended."""
+        del planned
+        views = self._reads.partitions([m.id for m in moves])
+        resting = [m for m in moves if m.id in views and views[m.id].replicas == m.replicas_before]
+        return (
+            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._reads.cluster().alive))
+            or broken_for_plan(StopRule.OFFLINE, offline(resting, views))
+            or broken_for_plan(StopRule.FOREIGN, self._balancer_acts())
+        )
+
+    def _balancer_acts(self) -> str | None:
+        now_s = self._timing.steady_s()
+        if now_s - self._balancer_seen_at_s < _BALANCER_POLL_S:
+            return None
+        self._balancer_seen_at_s = now_s
+        return self._balancer.acts()
+
+
+class AutoMQ(AutoMQReads):
+    """Moves single replicas while AutoMQ's own balancer is suspended."""
+
+    def __init__(
+        self, admin: ClusterAdmin, timing: Timing, *, suspend: bool, wal: AutoMQWal | None
+    ) -> None:
+        super().__init__(admin, timing, suspend=suspend)
+        self._admin = admin
+        self._uploads = WalUploads(wal, timing) if wal else None
+
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, MoveFinding]:
@@ -88,28 +123,8 @@ class AutoMQ:
         reason = "AutoMQ cannot cancel moves, so this one was allowed to finish"
         return {move.id: PartitionResponse.refused(reason) for move in moves}
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """Read metadata: no leader while moving, then the target as leader."""
-        views = self._admin.partitions([m.id for m in moves])
-        return {m.id: _opening(move_progress.progress_of(m, views.get(m.id), None)) for m in moves}
-
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """As `progress`: metadata show everything."""
-        return self.progress(moves)
-
     def finish(self, moves: Sequence[Move]) -> None:
         """Do nothing: AutoMQ elects the leader itself."""
-
-    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
-        """Check that targets are alive, other partitions led, and the balancer suspended."""
-        del planned
-        views = self._admin.partitions([m.id for m in moves])
-        resting = [m for m in moves if m.id in views and views[m.id].replicas == m.replicas_before]
-        return (
-            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
-            or broken_for_plan(StopRule.OFFLINE, offline(resting, views))
-            or broken_for_plan(StopRule.FOREIGN, self._balancer_acts())
-        )
 
     def after(self, move: Move) -> None:
         """Watch the source upload its log, if the bucket is known."""
@@ -124,13 +139,6 @@ class AutoMQ:
     @cached_property
     def _cluster_id(self) -> str:
         return self._admin.cluster().cluster_id
-
-    def _balancer_acts(self) -> str | None:
-        now_s = self._timing.steady_s()
-        if now_s - self._balancer_seen_at_s < _BALANCER_POLL_S:
-            return None
-        self._balancer_seen_at_s = now_s
-        return self._balancer.acts()
 
 
 def _opening(found: ObservedMove) -> ObservedMove:

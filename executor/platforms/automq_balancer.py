@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
@@ -63,12 +63,11 @@ class SuspendedBalancer:
         ]
 
 
-class AutoMQBalancer:
-    """Suspends and restores AutoMQ's balancer. Calls raise as the cluster's do."""
+class BalancerReads:
+    """What AutoMQ's balancer does, without changing anything. Calls raise as the cluster's do."""
 
-    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
-        self._admin = admin
-        self._timing = timing
+    def __init__(self, reads: ClusterReads) -> None:
+        self._reads = reads
 
     def acts(self) -> str | None:
         """A sentence about the first broker where the balancer acts; None if none.
@@ -76,8 +75,8 @@ class AutoMQBalancer:
         A value set on the broker itself takes precedence over the cluster-wide one; the
         effective value of each broker counts.
         """
-        for broker in sorted(self._admin.cluster().alive):
-            configs = self._admin.broker_configs(broker, (ENABLE, *THRESHOLDS))
+        for broker in sorted(self._reads.cluster().alive):
+            configs = self._reads.broker_configs(broker, (ENABLE, *THRESHOLDS))
             if configs.get(ENABLE) == "false":
                 continue
             if not all(_is_out_of_reach(configs.get(key)) for key in THRESHOLDS):
@@ -96,14 +95,27 @@ class AutoMQBalancer:
         if not (shared and self.acts()):
             return None
         before: dict[BrokerId | None, Values] = {None: _to_raise(self._read(None, THRESHOLDS))}
-        for one in sorted(self._admin.cluster().alive):
-            if values := _to_raise(self._admin.own_broker_configs(one, THRESHOLDS)):
+        for one in sorted(self._reads.cluster().alive):
+            if values := _to_raise(self._reads.own_broker_configs(one, THRESHOLDS)):
                 before[one] = values
         for broker, values in (held.before if held else {}).items():
             now = self._read(broker, list(values))
             ours = {k: old for k, old in values.items() if now[k] == str(NEVER)}
             before.setdefault(broker, {}).update(ours)
         return SuspendedBalancer(before=before)
+
+    def _read(self, broker: BrokerId | None, keys: Sequence[str]) -> Values:
+        found = self._reads.own_broker_configs(broker, keys)
+        return {key: found.get(key) for key in keys}
+
+
+class AutoMQBalancer(BalancerReads):
+    """Suspends and restores AutoMQ's balancer. Calls raise as the cluster's do."""
+
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
+        super().__init__(admin)
+        self._admin = admin
+        self._timing = timing
 
     def set(self, planned: SuspendedBalancer) -> None:
         """Raise the planned thresholds, and wait until every broker shows them.
@@ -149,10 +161,6 @@ class AutoMQBalancer:
             f"{now[key] or 'its default'} in the meantime, which stays"
             for key in sorted(changed)
         ]
-
-    def _read(self, broker: BrokerId | None, keys: Sequence[str]) -> Values:
-        found = self._admin.own_broker_configs(broker, keys)
-        return {key: found.get(key) for key in keys}
 
 
 def _is_out_of_reach(value: str | None) -> bool:

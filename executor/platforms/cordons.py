@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.client.responses import LogDirView
 from executor.journal.run_history import read_journal
 from executor.journal.run_journal import CORDON, RunJournal, journal_paths, kind_of
@@ -268,7 +268,7 @@ def opened_for(
 class OpenedAdmin:
     """A cluster's calls, as if own cordons were what `opened` says; for checks alone."""
 
-    def __init__(self, admin: ClusterAdmin, opened: Mapping[BrokerId, OwnCordon]) -> None:
+    def __init__(self, admin: ClusterReads, opened: Mapping[BrokerId, OwnCordon]) -> None:
         self._admin = admin
         self._opened = opened
 
@@ -284,6 +284,6 @@ class OpenedAdmin:
         return tuple(replace(d, cordoned=remaining.covers(d.path)) for d in found)
 
 
-def as_if_opened(admin: ClusterAdmin, opened: Mapping[BrokerId, OwnCordon]) -> ClusterAdmin:
+def as_if_opened(admin: ClusterReads, opened: Mapping[BrokerId, OwnCordon]) -> ClusterReads:
     """The cluster's calls, as `OpenedAdmin` answers them."""
-    return cast("ClusterAdmin", OpenedAdmin(admin, opened)) if opened else admin
+    return cast("ClusterReads", OpenedAdmin(admin, opened)) if opened else admin

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
-from executor.platforms.automq import AutoMQ
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
+from executor.platforms.automq import AutoMQ, AutoMQReads
 from executor.platforms.automq_wal import AutoMQWal
-from executor.platforms.platform import Platform
+from executor.platforms.platform import Platform, PlatformReads
 from executor.platforms.remote_tier import RemoteTier
-from executor.platforms.stock_kafka import ReplicatedKafka, TieredKafka
+from executor.platforms.stock_kafka import ReplicatedKafka, ReplicatedReads, TieredKafka
 from executor.timing import RunLimits, Timing
 from model.ids import TopicName
 from model.snapshot.snapshot import StorageKind
@@ -19,7 +19,7 @@ _TIER: Final = "remote.storage.enable"
 
 
 def storage_kinds(
-    admin: ClusterAdmin, topics: Collection[TopicName]
+    admin: ClusterReads, topics: Collection[TopicName]
 ) -> dict[TopicName, StorageKind]:
     """Return the storage kind of each topic; topics that do not exist are absent."""
     if is_automq(admin):
@@ -31,7 +31,7 @@ def storage_kinds(
     }
 
 
-def is_automq(admin: ClusterAdmin) -> bool:
+def is_automq(admin: ClusterReads) -> bool:
     """Whether the cluster is AutoMQ, by its feature flag, or in 1.0.0 by a broker setting."""
     if _AUTOMQ_FEATURE in admin.features():
         return True
@@ -58,4 +58,16 @@ def platforms(
             lowers_segments=limits.lower_segments,
         ),
         StorageKind.SHARED: AutoMQ(admin, timing, suspend=limits.suspend_balancer, wal=wal),
+    }
+
+
+def platform_reads(
+    reads: ClusterReads, *, timing: Timing, limits: RunLimits
+) -> Mapping[StorageKind, PlatformReads]:
+    """Return what may be asked of the platform for each storage kind without changing anything."""
+    stock = ReplicatedReads(reads)
+    return {
+        StorageKind.REPLICATED: stock,
+        StorageKind.TIERED: stock,
+        StorageKind.SHARED: AutoMQReads(reads, timing, suspend=limits.suspend_balancer),
     }

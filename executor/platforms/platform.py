@@ -72,8 +72,8 @@ class MoveFinding:
     """For the journal; JSON values only."""
 
 
-class Platform(Protocol):
-    """One platform's way to move partitions. One thread uses it.
+class PlatformReads(Protocol):
+    """What may be asked of a platform without changing anything. One thread uses it.
 
     All methods except `requests` may raise ClusterUnreachable, after which the call may
     be repeated, or RightsMissing.
@@ -85,6 +85,25 @@ class Platform(Protocol):
     def requests(self, move: Move) -> tuple[str, ...]:
         """The requests of a move, as text."""
         ...
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """Poll started moves."""
+        ...
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """As `progress`, without byte counts, which cost a request per broker."""
+        ...
+
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
+        """The first problem with what these moves depend on; None if all is well.
+
+        planned: all moves of the plan, those of other platforms included.
+        """
+        ...
+
+
+class Platform(PlatformReads, Protocol):
+    """One platform's way to move partitions; raises as `PlatformReads`."""
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
@@ -104,23 +123,8 @@ class Platform(Protocol):
         """
         ...
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """Poll started moves."""
-        ...
-
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """As `progress`, without byte counts, which cost a request per broker."""
-        ...
-
     def finish(self, moves: Sequence[Move]) -> None:
         """Do the last step of moves that have ARRIVED; may be repeated."""
-
-    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
-        """The first problem with what these moves depend on; None if all is well.
-
-        planned: all moves of the plan, those of other platforms included.
-        """
-        ...
 
     def after(self, move: Move) -> None:
         """Start examining what a completed move left behind; returns at once."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.client.responses import LogDirView, PartitionResponse, PartitionView
 from executor.health import competing_rebalancers
 from executor.health.health_rules import BrokenStopRule, broken_for_plan
@@ -16,7 +16,7 @@ from executor.platforms import replica_log_dirs as log_dirs
 from executor.platforms.move_progress import ReplicaSteps, dead_target, foreign, offline
 from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove
 from executor.platforms.remote_tier import RemoteTier
-from executor.platforms.tiered_segments import SEGMENT, SegmentSettings
+from executor.platforms.tiered_segments import SEGMENT, SegmentReads
 from executor.platforms.tiered_tail import (
     SEGMENTS,
     AwaitedTail,
@@ -41,15 +41,11 @@ _NOTHING_LOCAL: Final = (
 _log = logging.getLogger("plimsoll.executor")
 
 
-class ReplicatedKafka:
-    """Topics on the brokers' disks, whose logs are copied completely (KIP-455, KIP-460).
+class ReplicatedReads:
+    """What may be asked about topics on the brokers' disks, without changing anything."""
 
-    The replica list changes first; where another replica is to lead, a preferred leader
-    election follows, which Kafka's own leader balancing then does not undo.
-    """
-
-    def __init__(self, admin: ClusterAdmin) -> None:
-        self._admin = admin
+    def __init__(self, reads: ClusterReads) -> None:
+        self._reads = reads
         self._steps = ReplicaSteps()
 
     def check(self, moves: Sequence[Move]) -> None:
@@ -66,6 +62,92 @@ class ReplicatedKafka:
         if len(move.replicas_after) == 1 or move.leader_after == move.leader_before:
             return changes
         return (*changes, f"ElectLeaders preferred {move.id}: {move.leader_after}")
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """Read reassignments, then metadata, then log directories."""
+        return self._seen(moves, moves)
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
+        """As `progress`, but with log directories only of moves that name them."""
+        return self._seen(moves, [m for m in moves if m.log_dirs_after])
+
+    def _seen(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> Mapping[PartitionId, ObservedMove]:
+        found = self._look(moves, with_bytes)
+        # A broker may be polled just while it switches to a copied directory.
+        unbegun = [m for m in moves if found[m.id].stage is MoveStage.NOT_BEGUN]
+        ambiguous = [m for m in unbegun if m.log_dirs_after]
+        return found | self._look(ambiguous, ambiguous) if ambiguous else found
+
+    def _look(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> dict[PartitionId, ObservedMove]:
+        listed = self._reads.reassignments()
+        views = self._reads.partitions([m.id for m in moves])
+        seen = self._log_dirs(with_bytes, views)
+        found = {}
+        for move in moves:
+            view = views.get(move.id)
+            self._steps.see(move, view, listed.get(move.id))
+            now = move_progress.progress_of(move, view, listed.get(move.id))
+            found[move.id] = replace(
+                log_dirs.progress_of(move, now, seen),
+                bytes_copied=log_dirs.bytes_copied(move, view, seen),
+                bytes_left=log_dirs.bytes_left(move, view, seen),
+                bytes_inside_brokers=log_dirs.bytes_inside_brokers(move, seen),
+            )
+        return found
+
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
+        """Check that targets are alive, partitions led, and nobody else moves partitions."""
+        views = self._reads.partitions([m.id for m in moves])
+        return (
+            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._reads.cluster().alive))
+            or broken_for_plan(StopRule.OFFLINE, offline(moves, views))
+            or broken_for_plan(StopRule.FOREIGN, foreign(planned, self._reads.reassignments()))
+        )
+
+    def _log_dirs(
+        self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
+    ) -> dict[BrokerId, Sequence[LogDirView]]:
+        """Log directories of leaders, added replicas and brokers that change directories."""
+        offline = {b for view in views.values() for b in view.offline}
+        by_broker: dict[BrokerId, list[PartitionId]] = {}
+        for move in (m for m in moves if m.id in views):
+            view = views[move.id]
+            held = {*view.replicas}
+            if not move.log_dirs_after:
+                held &= {view.leader, *move.added} if move.added else set()
+            for broker in held - offline:
+                # A dead broker would delay the whole poll by its time-out.
+                by_broker.setdefault(broker, []).append(move.id)
+        return {broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()}
+
+    def _log_dirs_of(self, broker: BrokerId, ids: Sequence[PartitionId]) -> Sequence[LogDirView]:
+        try:
+            return self._reads.log_dirs(broker, ids)
+        except ClusterUnreachable as exc:
+            # Metadata show whether the move continues; the next poll may show the rest.
+            _log.debug(
+                "log directories of broker %s are unknown: %s",
+                broker,
+                exc,
+                extra=named(LogEvent.RUN_UNANSWERED),
+            )
+            return ()
+
+
+class ReplicatedKafka(ReplicatedReads):
+    """Topics on the brokers' disks, whose logs are copied completely (KIP-455, KIP-460).
+
+    The replica list changes first; where another replica is to lead, a preferred leader
+    election follows, which Kafka's own leader balancing then does not undo.
+    """
+
+    def __init__(self, admin: ClusterAdmin) -> None:
+        super().__init__(admin)
+        self._admin = admin
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
@@ -114,54 +196,9 @@ class ReplicatedKafka:
             self._admin.reassign(lists)
         return answers
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """Read reassignments, then metadata, then log directories."""
-        return self._seen(moves, moves)
-
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """As `progress`, but with log directories only of moves that name them."""
-        return self._seen(moves, [m for m in moves if m.log_dirs_after])
-
-    def _seen(
-        self, moves: Sequence[Move], with_bytes: Sequence[Move]
-    ) -> Mapping[PartitionId, ObservedMove]:
-        found = self._look(moves, with_bytes)
-        # A broker may be polled just while it switches to a copied directory.
-        unbegun = [m for m in moves if found[m.id].stage is MoveStage.NOT_BEGUN]
-        ambiguous = [m for m in unbegun if m.log_dirs_after]
-        return found | self._look(ambiguous, ambiguous) if ambiguous else found
-
-    def _look(
-        self, moves: Sequence[Move], with_bytes: Sequence[Move]
-    ) -> dict[PartitionId, ObservedMove]:
-        listed = self._admin.reassignments()
-        views = self._admin.partitions([m.id for m in moves])
-        seen = self._log_dirs(with_bytes, views)
-        found = {}
-        for move in moves:
-            view = views.get(move.id)
-            self._steps.see(move, view, listed.get(move.id))
-            now = move_progress.progress_of(move, view, listed.get(move.id))
-            found[move.id] = replace(
-                log_dirs.progress_of(move, now, seen),
-                bytes_copied=log_dirs.bytes_copied(move, view, seen),
-                bytes_left=log_dirs.bytes_left(move, view, seen),
-                bytes_inside_brokers=log_dirs.bytes_inside_brokers(move, seen),
-            )
-        return found
-
     def finish(self, moves: Sequence[Move]) -> None:
         """Request preferred leader elections, never unclean ones."""
         self._admin.elect_preferred([m.id for m in moves])
-
-    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
-        """Check that targets are alive, partitions led, and nobody else moves partitions."""
-        views = self._admin.partitions([m.id for m in moves])
-        return (
-            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
-            or broken_for_plan(StopRule.OFFLINE, offline(moves, views))
-            or broken_for_plan(StopRule.FOREIGN, foreign(planned, self._admin.reassignments()))
-        )
 
     def after(self, move: Move) -> None:
         """Do nothing: the controller lists what remains to be done."""
@@ -169,35 +206,6 @@ class ReplicatedKafka:
     def noted(self) -> Mapping[PartitionId, MoveFinding]:
         """Return nothing."""
         return {}
-
-    def _log_dirs(
-        self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
-    ) -> dict[BrokerId, Sequence[LogDirView]]:
-        """Log directories of leaders, added replicas and brokers that change directories."""
-        offline = {b for view in views.values() for b in view.offline}
-        by_broker: dict[BrokerId, list[PartitionId]] = {}
-        for move in (m for m in moves if m.id in views):
-            view = views[move.id]
-            held = {*view.replicas}
-            if not move.log_dirs_after:
-                held &= {view.leader, *move.added} if move.added else set()
-            for broker in held - offline:
-                # A dead broker would delay the whole poll by its time-out.
-                by_broker.setdefault(broker, []).append(move.id)
-        return {broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()}
-
-    def _log_dirs_of(self, broker: BrokerId, ids: Sequence[PartitionId]) -> Sequence[LogDirView]:
-        try:
-            return self._admin.log_dirs(broker, ids)
-        except ClusterUnreachable as exc:
-            # Metadata show whether the move continues; the next poll may show the rest.
-            _log.debug(
-                "log directories of broker %s are unknown: %s",
-                broker,
-                exc,
-                extra=named(LogEvent.RUN_UNANSWERED),
-            )
-            return ()
 
 
 def _refused_removals(
@@ -273,7 +281,7 @@ class TieredKafka(ReplicatedKafka):
         """Bytes that moves of each topic would copy with a lower segment.bytes."""
         if self._lowers_segments:
             return {}
-        settings = SegmentSettings(self._admin, self._timing).settings_for(tails)
+        settings = SegmentReads(self._admin).settings_for(tails)
         segments = {p.topic: t.retention.segment_bytes for p, t in tails.items()}
         return {
             topic: SEGMENTS * int(values.get(SEGMENT, segments[topic]))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.journal.run_journal import RunJournal
 from executor.platforms.tiered_tail import SEGMENTS, Tail, TailReader
 from executor.timing import Timing
@@ -91,12 +91,11 @@ class LoweredSegments:
         ]
 
 
-class SegmentSettings:
-    """Lowers and restores topics' settings. Calls raise as the cluster's do."""
+class SegmentReads:
+    """Which settings of topics to lower, without changing any. Calls raise as the cluster's do."""
 
-    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
-        self._admin = admin
-        self._timing = timing
+    def __init__(self, reads: ClusterReads) -> None:
+        self._reads = reads
 
     def settings_for(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, dict[str, str]]:
         """Settings that make these tails short, by topic where that is worthwhile."""
@@ -104,7 +103,7 @@ class SegmentSettings:
         for pid, tail in sorted(tails.items()):
             by_topic.setdefault(pid.topic, []).append(tail)
         keys = (_LARGEST_BATCH, _POLICY, _COPIES_NO_MORE)
-        found = self._admin.topic_configs(list(by_topic), keys) if by_topic else {}
+        found = self._reads.topic_configs(list(by_topic), keys) if by_topic else {}
         fetched = self._largest_fetch() if found else 0
         return {
             topic: values
@@ -124,12 +123,32 @@ class SegmentSettings:
             for m in moves
             if m.added and m.storage is StorageKind.TIERED and m.topic not in found.now
         ]
-        now = self.settings_for(TailReader(self._admin, new).read())
-        own = self._admin.own_topic_configs(list(now), _KEYS)
+        now = self.settings_for(TailReader(self._reads, new).read())
+        own = self._reads.own_topic_configs(list(now), _KEYS)
         before: dict[TopicName, Values] = {
             t: {key: own.get(t, {}).get(key) for key in values} for t, values in now.items()
         }
         return LoweredSegments(before=found.before | before, now=found.now | now)
+
+    def _own(self, topic: TopicName, keys: Iterable[str], broker: BrokerId | None = None) -> Values:
+        found = self._reads.own_topic_configs([topic], list(keys), broker).get(topic, {})
+        return {key: found.get(key) for key in keys}
+
+    def _largest_fetch(self) -> int:
+        """The largest replica fetch, which followers append at once."""
+        return max(
+            int(self._reads.broker_configs(b, [_LARGEST_FETCH]).get(_LARGEST_FETCH, 0))
+            for b in sorted(self._reads.cluster().alive)
+        )
+
+
+class SegmentSettings(SegmentReads):
+    """Lowers and restores topics' settings. Calls raise as the cluster's do."""
+
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
+        super().__init__(admin)
+        self._admin = admin
+        self._timing = timing
 
     def set(self, planned: LoweredSegments) -> None:
         """Apply the planned settings, and wait until every broker shows them.
@@ -195,17 +214,6 @@ class SegmentSettings:
             return not any(differs(broker) for broker in sorted(self._admin.cluster().alive))
 
         return self._timing.settles(fits)
-
-    def _own(self, topic: TopicName, keys: Iterable[str], broker: BrokerId | None = None) -> Values:
-        found = self._admin.own_topic_configs([topic], list(keys), broker).get(topic, {})
-        return {key: found.get(key) for key in keys}
-
-    def _largest_fetch(self) -> int:
-        """The largest replica fetch, which followers append at once."""
-        return max(
-            int(self._admin.broker_configs(b, [_LARGEST_FETCH]).get(_LARGEST_FETCH, 0))
-            for b in sorted(self._admin.cluster().alive)
-        )
 
 
 def _may_leave_disk(configs: Mapping[str, str]) -> bool:

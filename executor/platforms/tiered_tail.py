@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
+from executor.client.cluster_admin import ClusterReads, OffsetKind, local_bytes
 from executor.client.responses import by_leader
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -138,7 +138,7 @@ class TailWait:
     """Interval at which brokers roll and delete segments."""
 
     @classmethod
-    def with_brokers(cls, admin: ClusterAdmin, moves: Sequence[Move], wait_s: float) -> "TailWait":
+    def with_brokers(cls, admin: ClusterReads, moves: Sequence[Move], wait_s: float) -> "TailWait":
         """Wait as long as brokers need to apply a lower segment.bytes."""
         if not moves:
             return cls(wait_s=wait_s)
@@ -195,7 +195,7 @@ class AwaitedTail:
 class TailReader:
     """Reads the tails of partitions from their leaders. Calls raise as the cluster's do."""
 
-    def __init__(self, admin: ClusterAdmin, moves: Sequence[Move]) -> None:
+    def __init__(self, admin: ClusterReads, moves: Sequence[Move]) -> None:
         self._admin = admin
         self._ids = tuple(move.id for move in moves)
         self._retention = _retentions(admin, moves)
@@ -264,7 +264,7 @@ def wait_for_short_tails(
     return found
 
 
-def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId]:
+def nothing_local(admin: ClusterReads, moves: Iterable[Move]) -> set[PartitionId]:
     """Return the partitions with no local data, whose new replica would wait for an append.
 
     A new replica that skips tiered data asks for the first offset that is not uploaded yet
@@ -285,12 +285,12 @@ def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId
     return found
 
 
-def _skips(admin: ClusterAdmin, broker: BrokerId) -> bool:
+def _skips(admin: ClusterReads, broker: BrokerId) -> bool:
     found = admin.broker_configs(broker, [_SKIPS_TIERED])
     return found.get(_SKIPS_TIERED) == "true"
 
 
-def _retentions(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
+def _retentions(admin: ClusterReads, moves: Sequence[Move]) -> dict[TopicName, Retention]:
     if not moves:
         return {}
     skips = _skips(admin, next(broker for move in moves for broker in move.added))

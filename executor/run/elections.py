@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.client.responses import PartitionView
 from executor.journal.run_journal import RunJournal
 from executor.platforms.move_progress import text
@@ -73,7 +73,7 @@ _PAUSE_S: Final = 0.2
 
 
 def find_elections(
-    admin: ClusterAdmin,
+    admin: ClusterReads,
     topics: Collection[str] | None = None,
     ids: Collection[PartitionId] | None = None,
 ) -> LeaderElections:
@@ -142,7 +142,7 @@ def _partitions_of(
 
 
 def _needed(
-    admin: ClusterAdmin, ids: Collection[PartitionId], views: Mapping[PartitionId, PartitionView]
+    admin: ClusterReads, ids: Collection[PartitionId], views: Mapping[PartitionId, PartitionView]
 ) -> tuple[LeaderElection, ...]:
     elsewhere = [pid for pid in ids if not _is_well_led(views.get(pid))]
     if not elsewhere:

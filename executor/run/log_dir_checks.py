@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.client.responses import LogDirView
 from executor.platforms.replica_log_dirs import (
     LogDirsByBroker,
@@ -21,7 +21,7 @@ from model.units import bytes_text
 
 
 def look(
-    admin: ClusterAdmin, moves: Iterable[Move], alive: frozenset[BrokerId]
+    admin: ClusterReads, moves: Iterable[Move], alive: frozenset[BrokerId]
 ) -> dict[BrokerId, Sequence[LogDirView]]:
     """Log directories by live broker, for moves that name any."""
     by_broker: dict[BrokerId, list[PartitionId]] = defaultdict(list)
@@ -33,7 +33,7 @@ def look(
 
 
 def inside_bytes(
-    admin: ClusterAdmin, moves: Sequence[Move]
+    admin: ClusterReads, moves: Sequence[Move]
 ) -> dict[tuple[PartitionId, BrokerId], int]:
     """Bytes of replicas that move within their broker; 0 or absent where unknown."""
     if not any(map(changed_dirs, moves)):

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterAdmin, ClusterReads
 from executor.journal.journal_access import JournalAccess
 from executor.journal.run_history import PastRun, left_set
 from executor.journal.run_journal import RunJournal
-from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
-from executor.platforms.tiered_segments import RunSegmentSettings, SegmentSettings
+from executor.platforms.automq_balancer import AutoMQBalancer, BalancerReads, RunBalancer
+from executor.platforms.tiered_segments import RunSegmentSettings, SegmentReads, SegmentSettings
 from executor.run.operator_control import Steering
 from executor.throttle.quota import ClusterThrottle, ThrottleSettings
 from executor.throttle.rates import RunRates, consumed_of
@@ -47,6 +47,16 @@ class RunOverrides:
         return "; ".join(filter(None, left))
 
 
+def override_requests(reads: ClusterReads, limits: RunLimits, moves: Sequence[Move]) -> list[str]:
+    """The requests that precede the moves of a run, as text."""
+    balancer = BalancerReads(reads).plan(moves)
+    affected = moves if limits.lower_segments else ()
+    return [
+        *(balancer.requests() if balancer else ()),
+        *SegmentReads(reads).plan(affected).requests(),
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterOverrides:
     """Makes the overrides of runs on one cluster, as the limits demand."""
@@ -54,15 +64,6 @@ class ClusterOverrides:
     admin: ClusterAdmin
     limits: RunLimits
     timing: Timing
-
-    def requests(self, moves: Sequence[Move]) -> list[str]:
-        """The requests that precede the moves, as text."""
-        balancer = AutoMQBalancer(self.admin, self.timing).plan(moves)
-        affected = moves if self.limits.lower_segments else ()
-        return [
-            *(balancer.requests() if balancer else ()),
-            *SegmentSettings(self.admin, self.timing).plan(affected).requests(),
-        ]
 
     def rates(self, plan: Plan, limits: RunLimits) -> RunRates:
         """The rates of a throttle."""

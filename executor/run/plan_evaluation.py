@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.client.responses import PartitionView
 from executor.health import competing_rebalancers
-from executor.platforms.platform import Platform
+from executor.platforms.platform import PlatformReads
 from executor.run import preflight
 from executor.run.preflight import Observed
 from model.errors import GuardrailRefused
@@ -48,9 +48,9 @@ _NEAR: Final = 1e-6
 
 
 def judge(
-    admin: ClusterAdmin,
+    admin: ClusterReads,
     plan: Plan,
-    platforms: Mapping[StorageKind, Platform],
+    platforms: Mapping[StorageKind, PlatformReads],
     ours: Mapping[PartitionId, str],
     in_progress: Collection[PartitionId],
     *,
@@ -60,7 +60,7 @@ def judge(
 
     `ours` is as for `preflight.check`. Reassignments of partitions `in_progress` are those of
     the run being resumed. `undoes`: whether the plan rolls back a run, which exempts it from
-    the goals. Raises as `preflight.check`, `refuse_broken` and `Platform.check` do, and
+    the goals. Raises as `preflight.check`, `refuse_broken` and `PlatformReads.check` do, and
     GuardrailRefused where another rebalancer would undo the moves.
     """
     seen = preflight.observe(admin, plan)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.client.responses import ClusterView, LogDirView, PartitionView
 from executor.platforms import move_progress
 from executor.platforms.detect import storage_kinds
@@ -39,7 +39,7 @@ class Observed:
     """`min.insync.replicas` of topics that lose replicas."""
 
 
-def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
+def observe(admin: ClusterReads, plan: Plan) -> Observed:
     """Read the state of the cluster that the checks need. Raises as its calls do."""
     ids = [move.id for move in plan.moves]
     cluster = admin.cluster()
@@ -56,7 +56,7 @@ def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
     )
 
 
-def _min_in_sync(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, int]:
+def _min_in_sync(admin: ClusterReads, moves: Sequence[Move]) -> dict[TopicName, int]:
     shrinking = sorted({m.topic for m in moves if len(m.removed) > len(m.added)})
     if not shrinking:
         return {}
@@ -65,7 +65,7 @@ def _min_in_sync(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, 
 
 
 def _failed(
-    admin: ClusterAdmin,
+    admin: ClusterReads,
     moves: Sequence[Move],
     partitions: Mapping[PartitionId, PartitionView],
     alive: Collection[BrokerId],
@@ -80,7 +80,7 @@ def _failed(
 
 
 def _cordoned(
-    admin: ClusterAdmin, moves: Sequence[Move], alive: Collection[BrokerId]
+    admin: ClusterReads, moves: Sequence[Move], alive: Collection[BrokerId]
 ) -> list[BrokerId]:
     copying = [m for m in moves if m.storage is not StorageKind.SHARED]
     targets = {broker for move in copying for broker in move.added} & {*alive}

@@ -8,7 +8,7 @@ from typing import Final
 from executor.client.responses import PartitionView
 from executor.journal.run_history import HAD_MOVED, RESTORES, PastRun, past_run, undone_run
 from executor.platforms.move_progress import text
-from executor.platforms.platform import MoveStage, ObservedMove, Platform
+from executor.platforms.platform import MoveStage, ObservedMove, PlatformReads
 from executor.run.operator_control import Steering
 from executor.run.run_outcome import balance, view_of
 from executor.timing import Timing
@@ -65,7 +65,7 @@ def plan_rollback(
 
 
 def observed(
-    past: PastRun, platforms: Mapping[StorageKind, Platform]
+    past: PastRun, platforms: Mapping[StorageKind, PlatformReads]
 ) -> dict[PartitionId, ObservedMove]:
     """The present state of each move that was sent, or may have been."""
     sent = [m for m in past.plan.moves if past.has_losses or past.moves[m.id].issued_at_ms]

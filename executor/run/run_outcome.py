@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.client.responses import PartitionView
 from model.errors import ClusterUnreachable, RightsMissing
 from model.files import rounded
@@ -21,7 +21,7 @@ NOT_MADE: Final = "its move was not completed"
 _log = logging.getLogger("plimsoll.executor")
 
 
-def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunReport:
+def with_balance(report: RunReport, plan: Plan, admin: ClusterReads) -> RunReport:
     """Add the achieved balance of brokers to the report of a run.
 
     Left out where the cluster does not answer.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from executor.client.cluster_admin import ClusterAdmin
+from executor.client.cluster_admin import ClusterReads
 from executor.schedule.admission import bytes_per_replica
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable
@@ -14,7 +14,7 @@ from model.snapshot.snapshot import StorageKind
 class DiskHeadroom:
     """Free bytes by broker, polled every `disk_look_s` seconds (KIP-827)."""
 
-    def __init__(self, admin: ClusterAdmin, limits: RunLimits, timing: Timing) -> None:
+    def __init__(self, admin: ClusterReads, limits: RunLimits, timing: Timing) -> None:
         self._admin = admin
         self._limits = limits
         self._timing = timing

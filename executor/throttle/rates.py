@@ -8,7 +8,7 @@ from heapq import nlargest
 from math import ceil
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
+from executor.client.cluster_admin import ClusterReads, OffsetKind, local_bytes
 from executor.client.responses import PartitionView, by_leader
 from executor.schedule.concurrency import Concurrency
 from executor.throttle.quota import FOLLOWER_RATE, LEADER_RATE, Rates, ThrottleSettings
@@ -110,7 +110,7 @@ class _Log:
 class ProduceRates:
     """Polls leaders' logs, and derives the produce rate of each partition. One thread uses it."""
 
-    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
+    def __init__(self, admin: ClusterReads, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
         self._seen: dict[tuple[PartitionId, BrokerId], _Log] = {}
@@ -161,7 +161,7 @@ class RunRates:
 
     def __init__(
         self,
-        admin: ClusterAdmin,
+        admin: ClusterReads,
         timing: Timing,
         limits: RunLimits,
         consumed: Mapping[BrokerId, float],
