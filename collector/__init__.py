@@ -19,6 +19,7 @@ PUBLIC = (
     "samples",
     "spark.deployment",
     "spark.executor_calls",
+    "spark.shared",
     "spark.vectors",
     "state_replay",
 )

@@ -48,7 +48,7 @@ from model.units import seconds_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from collector.spark.session import Spark
+    from collector.spark.shared import SparkUse
     from collector.spark.stream import Job, LoadStream
 
 LOST_S: Final = 30.0
@@ -103,7 +103,7 @@ class Collector(Closing):
         self.failure: PlimsollError | None = None
         """The error that ended the watching; None while it continues."""
         self._folder: StateFolder | None = None
-        self._spark: Spark | None = None
+        self._spark: SparkUse | None = None
         self._session: SparkSession | None = None
         self._connector: Connector | None = None
         self._stream: LoadStream | None = None
@@ -385,7 +385,7 @@ class Collector(Closing):
             if self._ended():
                 return
             # From here on `close` ends it.
-            self._spark = Spark(
+            self._spark = (settings.spark_maker or Spark)(
                 java,
                 master=settings.spark.master,
                 properties=settings.spark.properties,

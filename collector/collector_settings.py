@@ -10,6 +10,7 @@ from collector.history.history_settings import HistorySettings
 from collector.reports.metric_topics import MetricTopic, metric_topics
 from collector.reports.poller import Poller
 from collector.spark.deployment import SparkSite
+from collector.spark.shared import SparkMaker
 from model.snapshot.capacities import Capacities
 from model.snapshot.snapshot import Broker
 
@@ -34,6 +35,8 @@ class CollectorSettings:
     """Spark's connector."""
     spark: SparkSite = field(default_factory=SparkSite)
     """Where Spark works."""
+    spark_maker: SparkMaker | None = None
+    """What creates Spark; None for one of its own."""
     interval_s: float = 1.0
     """Time between two samples."""
     window_s: float = 15.0

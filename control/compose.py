@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collector.history.past_loads import PastLoads
     from collector.recorded_state import Recorder, Recording
     from collector.spark.deployment import SparkSite
+    from collector.spark.shared import SharedSpark
     from collector.state_replay import Replayed
     from control.planning.effort_stages import Duration
     from control.service.leadership import Leadership
@@ -223,11 +224,13 @@ def observer(
     allow_changes: bool = False,
     capacities: Capacities | None = None,
     recorder: "Recorder | None" = None,
+    spark: "SharedSpark | None" = None,
 ) -> "Collector":
     """Create a collector with the agentless probe and Spark, not started yet.
 
     capacities: configured capacities; by default read as the settings say.
     recorder: receives all measurements, of a collector without any history.
+    spark: what the clusters of this process share; None for a Spark of its own.
     """
     from collector.collector import Collector
     from collector.collector_settings import CollectorSettings
@@ -241,6 +244,7 @@ def observer(
             state_dir=settings.state_dir,
             cache_dir=settings.cache_dir,
             spark=_spark_site(settings),
+            spark_maker=spark,
             interval_s=settings.interval_s,
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
@@ -435,12 +439,14 @@ def loop(
     policy_file: PolicyFile | None = None,
     resume: bool = False,
     watcher: LoopWatcher = UNWATCHED,
+    spark: "SharedSpark | None" = None,
 ) -> Loop:
     """Create the loop with its real parts, not started yet.
 
     policy_file: where the policy may be changed while the loop runs.
     resume: resume the run that was interrupted last, if there is one.
     watcher: hears what views do not show, for metrics and watchdogs.
+    spark: what the clusters of this process share; None for a Spark of its own.
     """
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file deleted later must not end a service that reconnects.
@@ -469,7 +475,9 @@ def loop(
             stop_rules=settings.stop_rules,
         ),
         LoopParts(
-            observer=lambda: observer(settings, allow_changes=allowed, capacities=given),
+            observer=lambda: observer(
+                settings, allow_changes=allowed, capacities=given, spark=spark
+            ),
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
             new_policy=None if policy_file is None else policy_file.poll,

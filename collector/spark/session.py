@@ -150,6 +150,11 @@ class Spark:
         """Process id of the JVM; None before it starts."""
         return self._jvm.pid if self._jvm else None
 
+    @property
+    def alive(self) -> bool:
+        """Whether its JVM has not ended by itself; that of `spark-submit` counts as alive."""
+        return self._jvm is None or self._jvm.poll() is None
+
     def start(self) -> "SparkSession":
         """Start the JVM and the session; some four seconds on free cores.
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -153,6 +154,8 @@ class LoadStream:
     ) -> None:
         self._session, self._job, self._history = session, job, history
         self._on_batch, self._clock = on_batch, clock
+        self._context = copy_context()
+        """Batches come in a thread of Spark's, which the streams of several clusters may share."""
         kept_ms = max(job.window.window_ms, CHANGE_WINDOW_MS)
         self._recent = WindowCache(job.checkpoint / "recent", kept_ms)
         self._query: StreamingQuery | None = None
@@ -278,7 +281,7 @@ class LoadStream:
         if self._stopping.is_set() or not self._busy.acquire(blocking=False):
             raise ExecutionStopped("The streaming job is stopping.")
         try:
-            self._hand_out(frame, batch)
+            self._context.run(self._hand_out, frame, batch)
             self._tries = _TRIES
         finally:
             self._busy.release()
