@@ -1,6 +1,7 @@
 """What `run` and `service` share: the loop without a screen, from its options to its exit code."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,13 @@ from control.settings.auto_policy import policy_faults
 from control.settings.policy_file import PolicyFile
 from control.settings.settings import Settings, auto_policy, policy_file
 from model.errors import ConfigError, GuardrailRefused
+from model.run import RunState
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
     from model.goals.effort import Effort
+
+LoadSettings = Callable[..., Settings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,10 @@ class Balancing:
     """Where the policy may be changed while the loop runs."""
 
 
-def configured(options: BalancingOptions) -> Balancing:
+def configured(options: BalancingOptions, load: LoadSettings = load_settings) -> Balancing:
     """Read the settings, and apply the options.
+
+    load: reads the settings, with the flags of the options.
 
     Raises ConfigError where they cannot be used, and for `--auto` without limits, or with a policy
     that can never act or has no bounds;
@@ -57,7 +63,7 @@ def configured(options: BalancingOptions) -> Balancing:
 
     flags, auto, limits = options.setting_flags, options.auto, options.limits
     settings = with_overrides(
-        load_settings(**flags),
+        load(**flags),
         capacity=options.capacity,
         effort=options.effort,
         throttle=options.throttle,
@@ -89,15 +95,21 @@ def configured(options: BalancingOptions) -> Balancing:
     )
 
 
-def end_of(loop: "Loop", output: Form) -> int:
-    """Close the loop; print its last report, or raise its error. Returns the exit code."""
+def end_of(loop: "Loop", output: Form | None) -> int:
+    """Close the loop; print its last report, or raise its error. Returns the exit code.
+
+    output: how to print the report; None to leave it out.
+    """
     from control.cli.plan_execution import print_report
     from control.loop.view import Phase
 
     if loop.error is not None:
         raise loop.error
     loop.close()
-    if loop.reports:
+    if loop.reports and output is None:
+        ended = loop.reports[-1].state
+        return Exit.DONE if ended is RunState.DONE else Exit.INCOMPLETE
+    if loop.reports and output is not None:
         return print_report(loop.reports[-1], output)
     if loop.view.phase is Phase.NO_PLAN and loop.result is not None:
         return exit_of_plan(loop.result.status) or Exit.REFUSED

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -123,22 +123,33 @@ def load_settings(
 
     Raises ConfigError where a file, a variable or an option cannot be used.
     """
-    # pydantic-settings costs a tenth of a second, which --help need not pay.
     from control.cli import logs
-    from control.settings import settings
     from model import private
 
     private.begin()
     logs.configure(verbose=verbose, file=log_file)
-    loaded = settings.load(flags | {"spark_master": spark_master}, config=config, profile=profile)
+    loaded = read_settings(config, profile, flags | {"spark_master": spark_master})
+    screen: dict[str, Any] = {"ascii": True} if ascii_only else {}
+    screen |= {} if theme is None else {"theme": theme}
+    return loaded.model_copy(update={"screen": loaded.screen.model_copy(update=screen)})
+
+
+def read_settings(config: Path | None, profile: str | None, flags: Mapping[str, Any]) -> "Settings":
+    """Settings from options, the environment and the file; makes the state folder private.
+
+    flags: by the name of the setting; None where not given. Raises ConfigError as `load_settings`.
+    """
+    # pydantic-settings costs a tenth of a second, which --help need not pay.
+    from control.settings import settings
+    from model import private
+
+    loaded = settings.load(flags, config=config, profile=profile)
     if loaded.spark_shared_state:
         # Spark's workers may run as another user and must read this folder.
         private.end()
     else:
         private.tighten(loaded.state_dir)
-    screen: dict[str, Any] = {"ascii": True} if ascii_only else {}
-    screen |= {} if theme is None else {"theme": theme}
-    return loaded.model_copy(update={"screen": loaded.screen.model_copy(update=screen)})
+    return loaded
 
 
 def with_overrides(

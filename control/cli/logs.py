@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 
 from control.cli.output import json_of
+from control.service.cluster_context import CLUSTER
 from model.errors import ConfigError
 from model.file_locks import locked_file
 from model.log_events import ATTRIBUTE, event_of
@@ -78,9 +79,19 @@ def narrate(report: Callable[[str], None]) -> None:
     Warnings of other parts go to `report`, the loop's log, which omits repetitions.
     """
     pass_warnings(report)
+    leave_to_loops()
+
+
+def leave_to_loops() -> None:
+    """Keep messages from stderr that narrators print, and warnings that loops repeat."""
     for handler in logging.getLogger("plimsoll").handlers:
         if type(handler) is logging.StreamHandler:
             handler.addFilter(_is_left_to_log)
+
+
+def warning_handler(report: Callable[[str], None]) -> logging.Handler:
+    """What passes warnings of other parts to the log of a loop."""
+    return _WarningHandler(report)
 
 
 def _is_left_to_log(record: logging.LogRecord) -> bool:
@@ -178,6 +189,8 @@ def _with_event(_logger: object, _method: str, line: MutableMapping[str, Any]) -
     """Put the message under `message`, and the stable name of its event under `event`."""
     line["message"] = line["event"]
     line["event"] = event_of(str(line.get("logger", "")), line.pop(ATTRIBUTE, None))
+    if name := CLUSTER.get():
+        line["cluster"] = name
     return line
 
 
@@ -185,7 +198,8 @@ class _OneLine(logging.Formatter):
     """Messages on one line each, whatever names they contain; tracebacks have more."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = printable(record.message)
+        name = CLUSTER.get()
+        record.message = printable(f"{name}: {record.message}" if name else record.message)
         return super().formatMessage(record)
 
 

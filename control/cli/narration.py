@@ -24,7 +24,9 @@ def narrate(loop: Loop, output: Form) -> None:
 class RunNarrator:
     """Prints a line when a move ends, the run pauses or stops, and as time passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """prefix: the beginning of each line."""
+        self._prefix = prefix
         self._printed: set[object] = set()
         self._state = RunState.CHECKING
         self._left_s = inf
@@ -39,17 +41,16 @@ class RunNarrator:
                 self._printed.add(key)
                 seconds = f" in {move.seconds:.2f} s" if move.seconds else ""
                 done = progress.count(*ended)
-                sys.stderr.write(
+                self._write(
                     f"{done}/{len(progress.moves)} {move.move.id} "
                     f"{move.state}{seconds} {move.note}".rstrip()
-                    + "\n"
                 )
 
     def _print_remaining(self, left_s: float | None) -> None:
         if left_s is None or self._left_s / 2 < left_s < 1.5 * self._left_s:
             return
         if left_s >= _LONG_S:
-            sys.stderr.write(f"about {seconds_text(left_s)} left\n")
+            self._write(f"about {seconds_text(left_s)} left")
         self._left_s = left_s
 
     def _print_state(self, progress: RunProgress) -> None:
@@ -57,23 +58,28 @@ class RunNarrator:
         if progress.state is before:
             return
         if progress.state in (RunState.PAUSED, RunState.STOPPING):
-            sys.stderr.write(f"{progress.state}: {progress.reason}\n")
+            self._write(f"{progress.state}: {progress.reason}")
         elif before is RunState.PAUSED:
-            sys.stderr.write("resumed\n")
+            self._write("resumed")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"{self._prefix}{line}\n")
 
 
 class LoopNarrator:
     """Prints each change of phase, and each finished move, once on stderr."""
 
-    def __init__(self, output: Form) -> None:
-        self._output = output
+    def __init__(self, output: Form, cluster: str = "") -> None:
+        """cluster: its name in the fleet, which each line has; empty without a fleet."""
+        self._output, self._cluster = output, cluster
+        self._prefix = f"{cluster}: " if cluster else ""
         self._phase: Phase | None = None
         self._narrator: tuple[str, RunNarrator] | None = None
 
     def __call__(self, view: LoopView) -> None:
         if view.run is not None and view.phase is Phase.RUNNING:
             if self._narrator is None or self._narrator[0] != view.run.run_id:
-                self._narrator = (view.run.run_id, RunNarrator())
+                self._narrator = (view.run.run_id, RunNarrator(self._prefix))
             self._narrator[1](view.run)
         if view.phase is not self._phase:
             self._phase = view.phase
@@ -84,12 +90,14 @@ class LoopNarrator:
     def _line(self, view: LoopView) -> str:
         if self._output is Form.JSON:
             plan = view.plan.hash[:12] if view.plan else None
+            named = {"cluster": self._cluster} if self._cluster else {}
             return json_of(
-                {
+                named
+                | {
                     "at_ms": view.at_ms,
                     "phase": view.phase.value,
                     "message": view.sentence(view.at_ms),
                     "plan_hash": plan,
                 }
             )
-        return f"{view.phase}: {view.sentence(view.at_ms)}"
+        return f"{self._prefix}{view.phase}: {view.sentence(view.at_ms)}"

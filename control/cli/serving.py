@@ -3,15 +3,18 @@
 import contextlib
 import logging
 import os
+import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from control import compose
 from control.cli import logs
-from control.cli.balancing import Balancing, BalancingOptions, configured, end_of
+from control.cli.balancing import Balancing, BalancingOptions, LoadSettings, configured, end_of
+from control.cli.invocation import load_settings
 from control.cli.narration import narrate
 from control.cli.output import Form
 from control.cli.plan_execution import steered_by_signals
@@ -20,9 +23,18 @@ from control.cruise_control.executing import ExecutionParts
 from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
+from control.service.cluster_context import CLUSTER
 from control.service.control_socket import ControlSocket
 from control.service.http_access import HttpAccess
-from control.service.http_listener import ControlSite, CruiseControlSite, HttpListener, bound
+from control.service.http_listener import (
+    OPEN_ACCESS,
+    ControlSite,
+    CruiseControlSite,
+    HttpListener,
+    ServerThread,
+    address_of,
+    bound,
+)
 from control.service.leadership import policy_hash
 from control.service.notifications import Notifications, NotifyHandler, receivers_of
 from control.service.operator_actions import OperatorActions
@@ -30,7 +42,7 @@ from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.notify_table import ReceiverTable
-from control.settings.service_table import CruiseControlAccess, ListenAddress, ServiceTable
+from control.settings.service_table import CruiseControlAccess, ServiceTable
 from control.settings.settings import Settings
 from executor.journal.lease import this_process
 from model.errors import GuardrailRefused, PlimsollError
@@ -39,6 +51,7 @@ from model.run import MoveState
 from model.units import count_text
 
 if TYPE_CHECKING:
+    from collector.spark.shared import SharedSpark
     from control.loop.loop import Loop
     from control.loop.view import LoopView
     from executor.run.operator_control import Steering
@@ -59,30 +72,99 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
     program listens on the port, ConfigError where another service has the state folder, and
     whatever ends the loop.
     """
-    balancing = configured(options)
-    if resume and balancing.mode is not Mode.AUTO:
+    balancing = service_configured(options, resume=resume)
+    state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
+    around = Surroundings(notifier=notifier)
+    listening = bound(balancing.settings.service.address)
+    with (
+        contextlib.closing(notifier),
+        service_of(balancing, options, output, state, around, listening) as service,
+        steered_by_signals(service.abort, service.hang_up) as steering,
+    ):
+        return service.run(balancing, steering, resume=resume)
+
+
+def service_configured(
+    options: BalancingOptions, *, resume: bool, load: LoadSettings = load_settings
+) -> Balancing:
+    """Read the settings of a service, and apply the options. Raises as `serve`."""
+    balancing = configured(options, load)
+    settings = balancing.settings
+    if balancing.mode is Mode.AUTO:
+        return balancing
+    if resume:
         raise GuardrailRefused(
             "--resume changes the cluster; add --auto --limits NAME --allow-changes"
         )
-    settings = balancing.settings
-    executes = settings.service.cruise_control_api is CruiseControlAccess.EXECUTE
-    if executes and balancing.mode is not Mode.AUTO:
+    if settings.service.cruise_control_api is CruiseControlAccess.EXECUTE:
         raise GuardrailRefused(
             'cruise_control_api = "execute" lets clients change the cluster; add --auto --limits '
             'NAME --allow-changes, or set it to "read"'
         )
-    if settings.service.standby and balancing.mode is not Mode.AUTO:
+    if settings.service.standby:
         raise GuardrailRefused(
             "standby in [service] is for services that act; add --auto --limits NAME "
             "--allow-changes, or set it to false: read-only services need not wait for each other"
         )
+    return balancing
+
+
+class ServiceLog:
+    """Where a service alone in its process gets its log from: all of it is its own."""
+
+    def listen(self, loop: "Loop", handlers: Sequence[logging.Handler]) -> None:
+        """Pass warnings of other parts to the loop, and every line to the handlers."""
+        logs.narrate(loop.warn)
+        log = logging.getLogger("plimsoll")
+        for handler in handlers:
+            if handler not in log.handlers:
+                log.addHandler(handler)
+
+    def narrate(self, loop: "Loop", output: Form) -> None:
+        """Print on stderr what the loop does."""
+        narrate(loop, output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What is different for a service that shares its process with others."""
+
+    notifier: SystemdNotifier
+    load: LoadSettings = load_settings
+    """Read the settings; called by each start and reload."""
+    log: ServiceLog = field(default_factory=ServiceLog)
+    spark: "SharedSpark | None" = None
+    """The Spark of all; None for one of its own."""
+    prints_report: bool = True
+    """Whether the report of the last run is printed at the end."""
+    check: Callable[["Loop"], None] = lambda _loop: None
+    """Called several times a second; raises PlimsollError where the loop has to end."""
+    seen: Callable[["Loop", "LoopView"], None] = lambda _loop, _view: None
+    """Called with each view, before the loop acts on it."""
+
+
+@contextlib.contextmanager
+def service_of(
+    balancing: Balancing,
+    options: BalancingOptions,
+    output: Form,
+    state: ServiceState,
+    around: Surroundings,
+    listening: socket.socket | None = None,
+) -> "Iterator[Service]":
+    """A service that is not running yet, with its sockets; closes them afterwards.
+
+    listening: as `bound` returns it, for metrics, which are served at once and then closed; None
+    where the process serves them. Raises as `serve`.
+    """
+    settings = balancing.settings
     store = compose.lease_store(settings) if settings.service.standby else None
-    access, receivers = HttpAccess.of(settings.service), receivers_of(settings.notify)
-    state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
-    listening = bound(settings.service.address)
     with contextlib.ExitStack() as opened:
-        # The listener closes it once it has begun.
-        opened.callback(listening.close)
+        if listening is not None:
+            # The listener closes it once it has begun.
+            opened.callback(listening.close)
+        access = OPEN_ACCESS if listening is None else HttpAccess.of(settings.service)
+        receivers = receivers_of(settings.notify)
         control = opened.enter_context(ControlSocket(settings.state_dir))
         actions = OperatorActions(settings.state_dir, state)
         site = ControlSite(control, actions)
@@ -96,19 +178,19 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             access=access,
         )
         opened.enter_context(listener)
-        opened.enter_context(contextlib.closing(notifier))
-        sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
+        if listener.url:
+            sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
         parts = None if cruise is None else cruise.parts
         certificates = [access.tls, None if cruise is None else cruise.access.tls]
         certificate = CertificateWatch(listener, certificates, state)
         notifications = opened.enter_context(Notifications(receivers))
-        cluster = settings.name or settings.bootstrap_server or ""
+        cluster = CLUSTER.get() or settings.name or settings.bootstrap_server or ""
         handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
-        service = _Service(options, output, state, notifier, actions, certificate, handlers, parts)
+        service = Service(options, output, state, around, actions, certificate, handlers, parts)
         if store is not None:
             found = compose.leadership(settings, store, actions, service.policy)
             state.leadership = opened.enter_context(found)
-        return service.run(balancing, resume=resume or settings.service.resume)
+        yield service
 
 
 def _cruise_control(
@@ -133,8 +215,7 @@ def _cruise_control(
             journal_dir=compose.journal_dir(settings),
         )
     parts = opened.enter_context(CruiseControl(settings.state_dir, state, execution=execution))
-    address = ListenAddress(*listening.getsockname()[:2])
-    url = address.url_by("http" if access.tls is None else "https")
+    url = address_of(listening).url_by("http" if access.tls is None else "https")
     sys.stderr.write(f"plimsoll: Cruise Control's API on {url}{PREFIX}\n")
     return CruiseControlSite(listening, parts, access)
 
@@ -148,10 +229,10 @@ class CertificateWatch:
     """The certificates in use: read again by a reload, with warnings ahead of their end."""
 
     def __init__(
-        self, listener: HttpListener, tls: Sequence[ServerTls | None], state: ServiceState
+        self, listener: ServerThread, tls: Sequence[ServerTls | None], *states: ServiceState
     ) -> None:
-        """tls: of each port, None where it has none."""
-        self._listener, self._state = listener, state
+        """tls: of each port, None where it has none. states: what shows their end."""
+        self._listener, self._states = listener, states
         self._tls = [found for found in tls if found is not None]
         self._warned_s = -WARN_EVERY_S
         self._show()
@@ -172,10 +253,11 @@ class CertificateWatch:
 
     def _show(self) -> None:
         ends_s = [tls.not_after_s for tls in self._tls]
-        self._state.certificate_until_s = min(ends_s, default=None)
+        for state in self._states if ends_s else ():
+            state.certificate_until_s = min(ends_s)
 
 
-class _Service:
+class Service:
     """One loop after another, each with the settings as they were read for it."""
 
     def __init__(
@@ -183,7 +265,7 @@ class _Service:
         options: BalancingOptions,
         output: Form,
         state: ServiceState,
-        notifier: SystemdNotifier,
+        around: Surroundings,
         actions: OperatorActions,
         certificate: CertificateWatch,
         handlers: Sequence[logging.Handler],
@@ -191,7 +273,7 @@ class _Service:
     ) -> None:
         self._cruise = cruise
         self._options, self._output = options, output
-        self._state, self._notifier = state, notifier
+        self._state, self._around, self._notifier = state, around, around.notifier
         self._actions, self._certificate = actions, certificate
         self._named = ""
         """The interrupted run that the log has named."""
@@ -209,33 +291,47 @@ class _Service:
         loop = self._loop
         return "" if loop is None else policy_hash(loop.policy, loop.settings.goals)
 
-    def run(self, balancing: Balancing, *, resume: bool = False) -> int:
-        """Run loops until SIGTERM, or until one ends with an error, which is raised.
+    @property
+    def actions(self) -> OperatorActions:
+        """What people may do to it."""
+        return self._actions
 
-        resume: whether the first one resumes an interrupted run.
+    def hang_up(self) -> None:
+        """Read the settings again soon; a handler of a signal may call it."""
+        self._hung_up.set()
+
+    def abort(self) -> None:
+        """Cancel the in-flight moves of the run in progress, if there is one."""
+        if self._loop is not None:
+            self._loop.steering.abort()
+
+    def run(self, balancing: Balancing, steering: "Steering", *, resume: bool = False) -> int:
+        """Run loops until steering stops, or until one ends with an error, which is raised.
+
+        resume: whether the first one resumes an interrupted run, besides the settings.
         """
-        self._served, self._resume = _served(balancing.settings), resume
+        self._served = _served(balancing.settings)
+        self._resume = resume or balancing.settings.service.resume
         loop, first = self._loop_of(balancing), True
-        with steered_by_signals(self._abort, self._hung_up.set) as steering:
-            while True:
-                self._begin(loop)
-                if first and self._state.leadership is not None:
-                    self._state.leadership.start()
-                first = False
-                with loop:
-                    self._notifier.ready()
-                    following = self._until(loop, steering)
-                    if following is None:
-                        if steering.stopping.is_set():
-                            self._audited("end the service", STOPPING)
-                        self._state.unready = STOPPING
-                        self._notifier.stopping()
-                        return end_of(loop, self._output)
-                    # The plan that waits for a person waits on.
-                    loop.leave_question = True
-                # A pause, or a cluster that does not answer, may have kept it from resuming a run.
-                following.resumes = loop.resumes
-                loop = following
+        while True:
+            self._begin(loop)
+            if first and self._state.leadership is not None:
+                self._state.leadership.start()
+            first = False
+            with loop:
+                self._notifier.ready()
+                following = self._until(loop, steering)
+                if following is None:
+                    if steering.stopping.is_set():
+                        self._audited("end the service", STOPPING)
+                    self._state.unready = STOPPING
+                    self._notifier.stopping()
+                    return end_of(loop, self._output if self._around.prints_report else None)
+                # The plan that waits for a person waits on.
+                loop.leave_question = True
+            # A pause, or a cluster that does not answer, may have kept it from resuming a run.
+            following.resumes = loop.resumes
+            loop = following
 
     def _until(self, loop: "Loop", steering: "Steering") -> "Loop | None":
         """Wait for the end; returns the loop that replaces this one, None for none.
@@ -247,6 +343,7 @@ class _Service:
             if following is not None and not loop.running:
                 return following
             steering.stopping.wait(POLL_S)
+            self._around.check(loop)
             self._leave_to_leader(loop)
             if words := self._certificate.warning(time.time()):
                 loop.warn(words, LogEvent.CERTIFICATE_ENDS)
@@ -270,7 +367,7 @@ class _Service:
         try:
             # Also where other files cannot be used: a certificate must not end for that reason.
             self._certificate.reload()
-            balancing = configured(self._options)
+            balancing = configured(self._options, self._around.load)
             found = self._loop_of(balancing)
         except (PlimsollError, OSError) as exc:
             found = None
@@ -309,6 +406,7 @@ class _Service:
                 failed=self._state.failed,
                 stands_by=None if leadership is None else leadership.stands_by,
             ),
+            spark=self._around.spark,
         )
 
     def _begin(self, loop: "Loop") -> None:
@@ -321,7 +419,7 @@ class _Service:
             decisions_dir=settings.decisions_dir,
         )
         self._listen_to_log(loop)
-        narrate(loop, self._output)
+        self._around.log.narrate(loop, self._output)
         loop.subscribe(self._see)
         self._actions.attach(loop)
         if self._cruise is not None:
@@ -329,13 +427,11 @@ class _Service:
 
     def _listen_to_log(self, loop: "Loop") -> None:
         """Direct the log to this loop and the service; reading settings sets the log up again."""
-        logs.narrate(loop.warn)
-        log = logging.getLogger("plimsoll")
-        for handler in self._handlers:
-            if handler not in log.handlers:
-                log.addHandler(handler)
+        self._around.log.listen(loop, self._handlers)
 
     def _see(self, view: "LoopView") -> None:
+        if self._loop is not None:
+            self._around.seen(self._loop, view)
         self._state.see(view)
         self._notifier.status(f"{view.phase}: {view.sentence(view.at_ms)}")
         if self._state.unready:
@@ -374,11 +470,8 @@ class _Service:
         self._state.beat()
         self._notifier.beat()
 
-    def _abort(self) -> None:
-        if self._loop is not None:
-            self._loop.steering.abort()
-
     @staticmethod
     def _say(loop: "Loop", text: str) -> None:
         loop.note(text, LogEvent.SETTINGS_READ)
-        sys.stderr.write(f"plimsoll: {text}\n")
+        name = CLUSTER.get()
+        sys.stderr.write(f"plimsoll: {name}: {text}\n" if name else f"plimsoll: {text}\n")

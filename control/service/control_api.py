@@ -73,23 +73,25 @@ class ControlApi:
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
-        app.router.add_get(f"{PREFIX}/status", self._status)
+        app.router.add_get(f"{PREFIX}/status", self.status)
         app.router.add_post(f"{PREFIX}/actions/{{action}}", self._act_for_peer)
 
     def add_actions_to(self, app: web.Application, prefix: str) -> None:
         """Add the routes of clients that have logged in."""
-        app.router.add_get(f"{prefix}/service", self._status)
-        app.router.add_get(f"{prefix}/{AUDIT}", self._audit)
-        app.router.add_post(f"{prefix}/actions/{{action}}", self._act_for_client)
+        app.router.add_get(f"{prefix}/service", self.status)
+        app.router.add_get(f"{prefix}/{AUDIT}", self.audit)
+        app.router.add_post(f"{prefix}/actions/{{action}}", self.act_for_client)
 
-    async def _status(self, _request: web.Request) -> web.Response:
+    async def status(self, _request: web.Request) -> web.Response:
+        """What the service does now."""
         loop = asyncio.get_running_loop()
         return _document(await loop.run_in_executor(self._workers, self._status_text))
 
     def _status_text(self) -> str:
         return json_text(ctl_status(self._state, self._actions))
 
-    async def _audit(self, _request: web.Request) -> web.Response:
+    async def audit(self, _request: web.Request) -> web.Response:
+        """Who did what."""
         loop = asyncio.get_running_loop()
         return _document(await loop.run_in_executor(self._workers, self._audit_text))
 
@@ -104,7 +106,8 @@ class ControlApi:
             return _invalid(exc)
         return await self._act(request, asked, peer_in(request))
 
-    async def _act_for_client(self, request: web.Request) -> web.Response:
+    async def act_for_client(self, request: web.Request) -> web.Response:
+        """Do what a client requests that has logged in."""
         client = request[CLIENT]
         if request.content_type != "application/json":
             # A web page can make a browser that has logged in send forms, but no JSON.

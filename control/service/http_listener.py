@@ -13,7 +13,8 @@ import logging
 import operator
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -55,6 +56,10 @@ LINGER_S: Final = 1.0
 _TURNS: Final = 5
 """Turns of the event loop that take a connection from its acceptance to its protocol."""
 OPEN_ACCESS: Final = HttpAccess()
+CLUSTERS: Final = "/clusters"
+"""Under it is what one cluster of a fleet serves, by its name."""
+NO_ADDRESS: Final = ListenAddress("", 0)
+"""Of a listener without a port."""
 logger = logging.getLogger("plimsoll.service")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -103,47 +108,41 @@ class CruiseControlSite:
     access: HttpAccess = OPEN_ACCESS
 
 
-class HttpListener(Closing):
-    """Serve `/livez`, `/readyz` and `/metrics` until closed."""
+def address_of(listening: socket.socket) -> ListenAddress:
+    """Where a socket of `bound` listens, with the port that the system has chosen."""
+    return ListenAddress(*listening.getsockname()[:2])
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        state: ServiceState,
-        *,
-        api: bool = False,
-        control: ControlSite | None = None,
-        cruise_control: CruiseControlSite | None = None,
-        access: HttpAccess = OPEN_ACCESS,
-        idle_s: float = IDLE_S,
-    ) -> None:
-        """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`.
 
-        access: TLS and logins of the port that serves metrics.
-        """
-        self._api, self._control, self._access = api, control, access
-        self._cruise_control = cruise_control
-        self._socket, self._idle_s = listening, idle_s
-        host, port = listening.getsockname()[:2]
-        self.address = ListenAddress(host, port)
-        self.url = self.address.url_by("http" if access.tls is None else "https")
-        self._state, self._registry = state, registry_of(state)
+class ServerThread(Closing):
+    """A thread with an event loop that serves until closed."""
+
+    def __init__(self, access: Sequence[HttpAccess]) -> None:
+        """access: of each port. `begin` starts it, as the last step of a subclass."""
+        self._every_access = access
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._main, name="http", daemon=True)
+
+    def begin(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
+    @abstractmethod
+    async def serve(self, ended: asyncio.Event) -> None:
+        """Serve until the event is set."""
+
+    @abstractmethod
+    def close_sockets(self) -> None:
+        """Called at the end, however that comes."""
+
     def reload_access(self) -> None:
-        """Read certificate and logins again.
+        """Read certificates and logins again.
 
         Raises ConfigError; then what cannot be read stays as it is.
         """
-        every = [self._access]
-        if self._cruise_control is not None:
-            every.append(self._cruise_control.access)
         with contextlib.ExitStack() as reloads:
             # All of them, whichever cannot be read; the stack then raises the error.
-            for access in every:
+            for access in self._every_access:
                 reloads.callback(access.reload_logins)
                 if self._thread.is_alive():
                     reloads.callback(self._reload_tls, access)
@@ -164,7 +163,7 @@ class HttpListener(Closing):
 
     def _main(self) -> None:
         try:
-            self._loop.run_until_complete(self._serve())
+            self._loop.run_until_complete(self.serve(self._ended))
         except Exception:
             # The loop continues: balancing does not need this server.
             logger.exception(
@@ -172,11 +171,49 @@ class HttpListener(Closing):
             )
         finally:
             self._loop.close()
-            self._socket.close()
-            if self._cruise_control is not None:
-                self._cruise_control.socket.close()
+            self.close_sockets()
 
-    async def _serve(self) -> None:
+
+class HttpListener(ServerThread):
+    """Serve `/livez`, `/readyz` and `/metrics` until closed."""
+
+    def __init__(
+        self,
+        listening: socket.socket | None,
+        state: ServiceState,
+        *,
+        api: bool = False,
+        control: ControlSite | None = None,
+        cruise_control: CruiseControlSite | None = None,
+        access: HttpAccess = OPEN_ACCESS,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        """listening: as `bound` returns it; the listener closes it. None for no port of its own.
+
+        api: serve `/api/v1` on the port.
+
+        access: TLS and logins of the port that serves metrics.
+        """
+        self._api, self._control, self._access = api, control, access
+        self._cruise_control = cruise_control
+        self._socket, self._idle_s = listening, idle_s
+        self.address = NO_ADDRESS if listening is None else address_of(listening)
+        scheme = "http" if access.tls is None else "https"
+        self.url = "" if listening is None else self.address.url_by(scheme)
+        """The port as the beginning of a URL; empty without one."""
+        self._state, self._registry = state, registry_of(state)
+        super().__init__([access, *([] if cruise_control is None else [cruise_control.access])])
+        self.begin()
+
+    def close_sockets(self) -> None:
+        """Close those of the ports."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._cruise_control is not None:
+            self._cruise_control.socket.close()
+
+    async def serve(self, ended: asyncio.Event) -> None:
+        """Serve the port, the control socket, and Cruise Control's port, as far as given."""
         async with contextlib.AsyncExitStack() as opened:
             api = ReadApi(self._state)
             opened.callback(api.close)
@@ -189,22 +226,23 @@ class HttpListener(Closing):
                 if self._api and self._access.logins is not None:
                     control.add_actions_to(of_tcp, API)
                 of_unix, listening = usual(api, control), self._control.socket.listening
-                await opened.enter_async_context(_serving(of_unix, listening, self._idle_s))
-            serving = _serving(of_tcp, self._socket, self._idle_s, self._access.tls)
-            await opened.enter_async_context(serving)
+                await opened.enter_async_context(serving_on(of_unix, listening, self._idle_s))
+            if self._socket is not None:
+                serving = serving_on(of_tcp, self._socket, self._idle_s, self._access.tls)
+                await opened.enter_async_context(serving)
             if self._cruise_control is not None:
                 site = self._cruise_control
                 guards = opened.enter_context(Doorkeeper(site.access.logins))
                 of_cruise = cruise_control_application(
                     site.parts.api, guards, has_tls=bool(site.access.tls)
                 )
-                serving = _serving(of_cruise, site.socket, self._idle_s, site.access.tls)
+                serving = serving_on(of_cruise, site.socket, self._idle_s, site.access.tls)
                 await opened.enter_async_context(serving)
-            await self._ended.wait()
+            await ended.wait()
 
 
 @contextlib.asynccontextmanager
-async def _serving(
+async def serving_on(
     app: web.Application, listening: socket.socket, idle_s: float, tls: ServerTls | None = None
 ) -> AsyncIterator[None]:
     """Serve an application on a socket; its clients cannot use up the connections of another."""
@@ -311,14 +349,26 @@ def application(
     has_tls: bool = False,
 ) -> web.Application:
     """What is served; control: on the control socket alone. doors, has_tls: of the port."""
+    app = guarded_application(doors, has_tls=has_tls, on_socket=control is not None)
+    if control is not None:
+        control.add_to(app)
+    app.router.add_get(OPEN_API, _open_api)
+    add_reads(app, "", state, registry, api)
+    return app
+
+
+def guarded_application(
+    doors: Doorkeeper | None, *, has_tls: bool, on_socket: bool
+) -> web.Application:
+    """An application that lets only those through who may ask; on_socket: a control socket."""
     swept = _Sweeper()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         swept.touch(request.protocol)
-        acts = request.method == "POST" and (control is not None or _is_action(request))
+        acts = request.method == "POST" and (on_socket or _is_action(request))
         refused = await _refusal(request, doors, has_tls=has_tls, acts=acts)
-        if control is not None and not peer_in(request).is_allowed:
+        if on_socket and not peer_in(request).is_allowed:
             words = "the control socket is for the service's user"
             refused = refusal(403, words, "GuardrailRefused")
         if refused is not None:
@@ -328,28 +378,38 @@ def application(
             return refused
         return await handler(request)
 
+    app = web.Application(middlewares=[guarded], client_max_size=MOST_BODY)
+    app[_SWEEPER] = swept
+    return app
+
+
+def add_reads(
+    app: web.Application,
+    prefix: str,
+    state: ServiceState,
+    registry: CollectorRegistry,
+    api: ReadApi | None,
+) -> None:
+    """Add the probes, the metrics and the documents of one cluster, under a prefix."""
+
     async def livez(_request: web.Request) -> web.Response:
         hanging = state.hanging()
-        return _text(503 if hanging else 200, hanging or "ok")
+        return text_response(503 if hanging else 200, hanging or "ok")
 
     async def readyz(_request: web.Request) -> web.Response:
         reason = state.not_ready()
-        return _text(503 if reason else 200, reason or state.ready())
+        return text_response(503 if reason else 200, reason or state.ready())
 
-    async def metrics(request: web.Request) -> web.Response:
-        body, content_type = exposition(registry, request.headers.get("Accept", ""))
-        return web.Response(body=body, headers={"Content-Type": content_type})
+    app.router.add_get(f"{prefix}/livez", livez)
+    app.router.add_get(f"{prefix}/readyz", readyz)
+    app.router.add_get(f"{prefix}/metrics", partial(scraped, registry))
+    app.router.add_get(f"{prefix}{API}/{{document}}", partial(_document, api))
 
-    app = web.Application(middlewares=[guarded], client_max_size=MOST_BODY)
-    app[_SWEEPER] = swept
-    if control is not None:
-        control.add_to(app)
-    app.router.add_get("/livez", livez)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get(OPEN_API, _open_api)
-    app.router.add_get(f"{API}/{{document}}", partial(_document, api))
-    return app
+
+async def scraped(registry: CollectorRegistry, request: web.Request) -> web.Response:
+    """A scrape, in the format that the client prefers."""
+    body, content_type = exposition(registry, request.headers.get("Accept", ""))
+    return web.Response(body=body, headers={"Content-Type": content_type})
 
 
 async def _refusal(
@@ -358,19 +418,26 @@ async def _refusal(
     """Why a request is not let through; None if it is. acts: whether it asks for an action."""
     # With TLS, no other name fits the certificate, whatever a web page lets it point to.
     if not has_tls and not _is_own_name(request.host):
-        return _text(403, "use http://localhost or http://127.0.0.1")
+        return text_response(403, "use http://localhost or http://127.0.0.1")
     refused = None
     if doors is not None:
-        needed = Role.ADMIN if request.path == f"{API}/{AUDIT}" else Role.VIEWER
+        needed = Role.ADMIN if _path_in_cluster(request) == f"{API}/{AUDIT}" else Role.VIEWER
         refused = await doors.refusal(request, Role.OPERATOR if acts else needed)
     if refused is None and request.body_exists and not acts:
-        return _text(413, "requests have no body here")
+        return text_response(413, "requests have no body here")
     return refused
 
 
 def _is_action(request: web.Request) -> bool:
     """Whether a path on the port is that of an action; there is none without logins."""
-    return request.path.startswith(f"{API}/actions/")
+    return _path_in_cluster(request).startswith(f"{API}/actions/")
+
+
+def _path_in_cluster(request: web.Request) -> str:
+    """The path of a request without the cluster of a fleet that begins it."""
+    head, _, rest = request.path.removeprefix(f"{CLUSTERS}/").partition("/")
+    is_of_cluster = head and request.path.startswith(f"{CLUSTERS}/")
+    return f"/{rest}" if is_of_cluster else request.path
 
 
 def cruise_control_application(
@@ -384,10 +451,10 @@ def cruise_control_application(
         swept.touch(request.protocol)
         refused = None
         if not has_tls and not _is_own_name(request.host):
-            refused = _text(403, "use http://localhost or http://127.0.0.1")
+            refused = text_response(403, "use http://localhost or http://127.0.0.1")
         elif _is_cross_origin(request, "https" if has_tls else "http"):
             # A web page could order moves without reading the answer.
-            refused = _text(403, "requests from web pages of other origins are refused")
+            refused = text_response(403, "requests from web pages of other origins are refused")
         refused = refused or await doors.refusal(request, role_for(request))
         if refused is None:
             return await handler(request)
@@ -421,23 +488,23 @@ async def _open_api(_request: web.Request) -> web.Response:
 async def _document(api: ReadApi | None, request: web.Request) -> web.Response:
     """A document of the API; every error is one sentence in plain text."""
     if api is None:
-        return _text(404, "the API is off; set api = true in [service]")
+        return text_response(404, "the API is off; set api = true in [service]")
     name, asked = request.match_info["document"], dict(request.query)
     last = asked.pop("last", "1") if name == "why" else "1"
     if asked:
-        return _text(400, f"unknown parameter {printable(next(iter(asked)))!r}")
+        return text_response(400, f"unknown parameter {printable(next(iter(asked)))!r}")
     if not (last.isascii() and last.isdigit() and 1 <= len(last) <= MOST_DIGITS and int(last)):
-        return _text(400, "last is a number of decisions, from 1")
+        return text_response(400, "last is a number of decisions, from 1")
     calls: dict[str, Callable[[], Awaitable[str]]]
     calls = {"status": api.status, "plan": api.plan, "why": partial(api.why, int(last))}
     if name not in calls:
-        return _text(404, f"there is no such document; there are {', '.join(calls)}")
+        return text_response(404, f"there is no such document; there are {', '.join(calls)}")
     try:
         text = await calls[name]()
     except NotYetKnown as exc:
-        return _text(503, str(exc))
+        return text_response(503, str(exc))
     except ConfigError as exc:
-        return _text(500, printable(str(exc)))
+        return text_response(500, printable(str(exc)))
     return web.Response(
         text=text, content_type="application/json", headers={"Cache-Control": "no-store"}
     )
@@ -458,6 +525,7 @@ def _is_own_name(host: str) -> bool:
         return False
 
 
-def _text(status: int, text: str) -> web.Response:
+def text_response(status: int, text: str) -> web.Response:
+    """One sentence in plain text."""
     # A new line ends the text, for terminals.
     return web.Response(status=status, text=text + "\n", headers={"Cache-Control": "no-store"})

@@ -87,6 +87,8 @@ class ServiceState:
         self.decisions_dir: Path | None = None
         self.decision: tuple[str, str] | None = None
         """Decision and rule in force."""
+        self.decision_reason = ""
+        """Its reason, as it was given last."""
         self.decided_at_s = 0.0
         """Seconds since the epoch, as are the next two."""
         self.beat_at_s = clock()
@@ -128,6 +130,7 @@ class ServiceState:
         self._tick_s = tick_s
         self.effort, self.decisions_dir = effort, decisions_dir
         self.goals, self.view, self.decision = goals, None, None
+        self.decision_reason = ""
         self._loads_s, self._run, self._open_run = None, None, ""
         self.beat()
         self.read_at_s = self._clock()
@@ -147,8 +150,9 @@ class ServiceState:
             if view.run is not None and view.run is not self._run:
                 self._count_run(view.run)
 
-    def decided(self, facts: "DecisionInputs", step: Decision, _reason: str) -> None:
+    def decided(self, facts: "DecisionInputs", step: Decision, reason: str) -> None:
         """Count a decision, unless it repeats the last one."""
+        self.decision_reason = reason
         now = (step.value, holding_rule(facts, step))
         if now != self.decision:
             self.decision, self.decided_at_s = now, self._clock()
@@ -209,6 +213,11 @@ class ServiceState:
     def standing(self) -> "Standing | None":
         """Whether this service leads; None where it has no standby."""
         return None if self.leadership is None else self.leadership.standing
+
+    @property
+    def data_age_s(self) -> float | None:
+        """Seconds since loads arrived last; None before the first ones."""
+        return None if self._loads_s is None else self._steady() - self._loads_s
 
     def hanging(self) -> str:
         """Why the loop counts as hanging; empty while it turns."""

@@ -41,18 +41,19 @@ class Service:
     options: tuple[str, ...] = ("-b", NOWHERE)
     environment: dict[str, str] = field(default_factory=dict)
     program: tuple[str, ...] = (str(PLIMSOLL),)
+    unset: tuple[str, ...] = ()
+    """Variables that are usual and are left out."""
 
     def __enter__(self) -> Self:
         known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+        listen = {"PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
+        own = usual(self.folder) | listen | self.environment
         self.log = self.folder / "stderr.txt"
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
                 [*self.program, "service", *self.options],
                 cwd=self.folder,
-                env=known
-                | usual(self.folder)
-                | {"PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
-                | self.environment,
+                env={k: v for k, v in (known | own).items() if k not in self.unset},
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 stdin=subprocess.DEVNULL,
