@@ -26,6 +26,7 @@ class LogEvent(StrEnum):
     SETTINGS_READ = "settings.read", "Settings were read again; a loop with them follows."
     SETTINGS_REJECTED = "settings.rejected", "Settings cannot be used; those before stay."
     SETTINGS_LATER = "settings.later", "`[service]` changed, which takes effect with a start."
+    CLUSTER_FAILED = "cluster.failed", "The service of one cluster of a fleet ended; others go on."
     NOTIFY_FAILED = "notify.failed", "A notification was not delivered."
     CERTIFICATE_ENDS = "certificate.ends", "The certificate of the service ends soon, or has."
     SECRET_READABLE = "secret.readable", "Others can read a file with passwords."

@@ -22,6 +22,7 @@ EXIT_CODES: Final = (__doc__ or "").partition("else. ")[2]
 SUMMARIES: Final = {
     "Observe": {
         "status": "Show brokers, their loads and how balanced they are.",
+        "fleet": "Show the clusters of a service with --fleet: worst broker, decision, run, data.",
         "why": "Show what run --auto decided last, why, and when it reconsiders.",
         "topics": "Show the load of each topic, and how evenly it is spread over the brokers.",
         "info": "Show which metric sources were detected and which one each load comes from.",

@@ -16,6 +16,7 @@ from control.demo.report import DemoReport
 from control.loop.policy import Decision
 from control.loop.view import Mode, Phase
 from control.service.audit_log import AuditOutcome, AuditVia
+from control.service.member_state import MemberState
 from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import Operation, PhaseChange, TaskPhase, TaskPlan, TaskProgress
 from model.cpu import figures_to_file
@@ -738,6 +739,68 @@ class CtlStatusAnswer(Answer):
     """None where no other service stands by."""
 
 
+class WorstBrokerAnswer(Answer):
+    """The broker of a cluster that needs attention most."""
+
+    broker: int
+    state: BrokerState
+    """A dead or slow one comes before all others."""
+    resource: str | None
+    """That of the greatest deviation of a balanced resource; None for a broker that is dead or
+    slow, as is the next."""
+    deviation: Figure | None
+    """Its utilisation divided by the average of all brokers, minus 1."""
+
+
+class FleetRunAnswer(Answer):
+    """The run in progress on a cluster."""
+
+    run_id: str
+    state: RunState
+    moves: int
+    done: int
+    left_s: Figure | None
+    """Estimated time until the moves end; None where that is not known."""
+
+
+class FleetClusterAnswer(Answer):
+    """A row of the fleet's table."""
+
+    name: str
+    service: MemberState
+    message: str
+    """What its loop does, or why its service is not ready or does not run."""
+    cluster_id: str
+    """Empty before the first observation."""
+    state_dir: str
+    """Where `ctl` finds its service; empty before its settings could be read."""
+    phase: Phase | None
+    """None before its loop begins, as are the next two."""
+    mode: Mode | None
+    decision: Decision | None
+    rule: str
+    """What holds an action back; empty for nothing."""
+    reason: str
+    """Why it was decided."""
+    paused: bool
+    """Whether a person has paused it."""
+    worst_broker: WorstBrokerAnswer | None
+    """None before the first observation."""
+    run: FleetRunAnswer | None
+    """None while none is in progress."""
+    data_age_s: Figure | None
+    """Seconds since loads arrived last; None before the first ones."""
+
+
+class FleetAnswer(Answer):
+    """`fleet`."""
+
+    version: str
+    pid: int
+    clusters: tuple[FleetClusterAnswer, ...]
+    """In the order of the fleet's file."""
+
+
 class ActionAnswer(Answer):
     """`ctl pause`, `resume`, `stop`, `abort`, `throttle`, `approve` and `reject`."""
 
@@ -1088,6 +1151,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "approve-output": ApproveAnswer,
     "ctl-status-output": CtlStatusAnswer,
     "ctl-output": ActionAnswer,
+    "fleet-output": FleetAnswer,
     "audit-output": AuditAnswer,
     "policy-output": PolicyAnswer,
     "login-output": LoginAnswer,

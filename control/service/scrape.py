@@ -46,6 +46,14 @@ def registry_of(state: ServiceState) -> CollectorRegistry:
     return registry
 
 
+def fleet_registry(states: Mapping[str, ServiceState]) -> CollectorRegistry:
+    """The registry of a fleet: the metrics of each cluster, by its name, and of the process."""
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    registry.register(FleetCollector(states))
+    return registry
+
+
 def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """A scrape, in the format that the `Accept` header prefers, and its content type."""
     encode, content_type = choose_encoder(accept)
@@ -83,6 +91,31 @@ class StateCollector(Collector):
             yield from _of_view(view, state.goals)
             yield _one(specs.RUN_ACTIVE, state.run_active)
             yield _one(specs.PAUSED, state.paused)
+
+
+class FleetCollector(Collector):
+    """The metrics of each cluster, with its name as the label `cluster`."""
+
+    def __init__(self, states: Mapping[str, ServiceState]) -> None:
+        self._states = states
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, as `StateCollector`."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each metric, with the samples of all clusters."""
+        found: dict[str, Metric] = {}
+        for name, state in self._states.items():
+            for metric in StateCollector(state).collect():
+                family = found.setdefault(
+                    metric.name, Metric(metric.name, metric.documentation, metric.type)
+                )
+                family.samples += [
+                    sample._replace(labels={"cluster": name} | dict(sample.labels))
+                    for sample in metric.samples
+                ]
+        yield from found.values()
 
 
 def _counts(tallies: Tallies) -> Iterator[Metric]:

@@ -1,5 +1,6 @@
 """`plimsoll service`: the loop without a terminal, with metrics and probes."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,12 @@ def service(
         bool,
         typer.Option("--resume", help="Resume the most recent run first, if it was interrupted."),
     ] = False,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(
+            "--fleet", metavar="FILE", help="Serve all clusters of this file in one process."
+        ),
+    ] = None,
     effort: PlanEffort = None,
     capacity: Capacity = None,
     throttle: Throttle = None,
@@ -54,4 +61,8 @@ def service(
         lower_segment_bytes=lower_segment_bytes,
         allow_changes=allow_changes,
     )
+    if fleet is not None:
+        from control.cli.fleet_serving import serve_fleet
+
+        return serve_fleet(fleet, options, output, resume=resume)
     return serve(options, output, resume=resume)

@@ -1,0 +1,202 @@
+"""`plimsoll service --fleet` and `fleet` as processes, on simulated clusters."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cli.control_client import ControlClient
+from control.cli.output_types import FleetAnswer
+from control.render.text import json_text
+from tests.control.cli.test_serving import NOWHERE, WAIT_S, Service
+from tests.control.cli.test_simulated_service import SETTINGS
+from tests.support.cli_offline import enter, in_process, plimsoll, refused
+from tests.support.paths import ROOT
+
+SIMULATED = (sys.executable, "-P", "-m", "tests.support.control.simulated_fleet")
+AUTO = ("--auto", "--limits", "test", "--allow-changes", "--throttle", "100MB")
+TROUBLE = {"raises": "boom", "broken": "broken.toml is not valid TOML"}
+HEAD = 'state_dir = "fleet"\n[service]\nlisten = "127.0.0.1:0"\napi = true\n'
+
+
+def fleet_file(folder: Path, servers: Mapping[str, str], *, more: str = "") -> Path:
+    """The file of a fleet, and those of its clusters, each with a state folder of its own."""
+    lines = [HEAD]
+    for name, server in servers.items():
+        (folder / f"{name}.toml").write_text(
+            f'bootstrap_server = "{server}"\nstate_dir = "{folder / name}"\n'
+            + SETTINGS.format(trigger="act")
+        )
+        lines.append(f'[clusters.{name}]\nconfig = "{name}.toml"\n')
+    path = folder / "fleet.toml"
+    path.write_text("".join(lines) + more)
+    return path
+
+
+def fleet_service(folder: Path, path: Path, *options: str) -> Service:
+    """A service that is not started yet."""
+    log = ("--log-file", str(folder / "log.jsonl"))
+    environment = {"PYTHONPATH": str(ROOT)}
+    command = ("--fleet", str(path), *log, *options)
+    return Service(folder, command, environment, SIMULATED, unset=("PLIMSOLL_STATE_DIR",))
+
+
+def has_state(name: str, state: str, rows: Mapping[str, Any]) -> bool:
+    return bool(rows[name]["service"] == state)
+
+
+def until(folder: Path, accepts: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
+    """The rows of the table by cluster, once they are accepted."""
+    client = ControlClient(folder / "fleet")
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        found = json.loads(json_text(client.get("/control/v1/fleet", FleetAnswer)))
+        rows = {row["name"]: row for row in found["clusters"]}
+        if accepts(rows):
+            return rows
+        assert time.monotonic() < deadline, rows
+        time.sleep(0.2)
+
+
+def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(tmp_path: Path) -> None:
+    servers = {
+        "hangs": "hangs:1",
+        "raises": "raises:1",
+        "east": "east:1",
+        "twin": "east:2",
+        "west": "west:1",
+    }
+    path = fleet_file(tmp_path, servers, more='[clusters.broken]\nconfig = "broken.toml"\n')
+    (tmp_path / "broken.toml").write_text("window_s = [\n")
+    with fleet_service(tmp_path, path, *AUTO) as running:
+        running.wait_for("/metrics\n")
+        for name in ("raises", "broken"):
+            rows = until(tmp_path, partial(has_state, name, "failed"))
+            assert TROUBLE[name] in rows[name]["message"]
+        # Either may have been first.
+        rows = until(
+            tmp_path,
+            lambda found: found["west"]["run"] and (found["east"]["run"] or found["twin"]["run"]),
+        )
+        kept, other = ("east", "twin") if rows["east"]["run"] else ("twin", "east")
+        assert rows["hangs"]["service"] in ("starting", "hanging")
+        assert rows["west"]["cluster_id"] == "west"
+        assert rows["west"]["worst_broker"]["deviation"]
+        assert rows["west"]["data_age_s"] < WAIT_S
+        message = until(tmp_path, partial(has_state, other, "failed"))[other]["message"]
+        assert f"{other} is the same cluster as {kept}, which keeps it" in message
+        assert running.get("/livez") == (200, "ok\n")
+        status, words = running.get("/readyz")
+        assert (status, "broken: failed" in words) == (200, True)
+        assert json.loads(running.get("/api/v1/fleet")[1])["pid"] == running.process.pid
+        assert running.get("/clusters/west/readyz") == (200, "ok\n")
+        assert running.get("/clusters/broken/readyz")[0] == 503
+        assert json.loads(running.get("/clusters/west/api/v1/status")[1])["cluster_id"] == "west"
+        assert running.get("/clusters/nobody/readyz")[0] == 404
+        assert running.counts("plimsoll_run_active")["west",] == 1
+        # Each cluster has its own socket, pause, journal and audit log.
+        ctl = plimsoll(tmp_path, "ctl", "pause", PLIMSOLL_STATE_DIR=str(tmp_path / "west"))
+        assert ctl.returncode == 0, ctl.stderr
+        paused = until(tmp_path, lambda found: found["west"]["paused"])
+        assert not paused[kept]["paused"]
+        assert (tmp_path / "west" / "audit.jsonl").exists()
+        assert not (tmp_path / kept / "audit.jsonl").exists()
+        table = plimsoll(tmp_path, "fleet", str(path))
+        assert table.returncode == 0, table.stderr
+        assert [line.split()[0] for line in table.stdout.splitlines()[1:]] == [*rows]
+        # A file that is mended is used.
+        (tmp_path / "broken.toml").write_text(
+            f'bootstrap_server = "hangs:2"\nstate_dir = "{tmp_path / "broken"}"\n'
+            + SETTINGS.format(trigger="act")
+        )
+        running.signalled(signal.SIGHUP)
+        until(tmp_path, partial(has_state, "broken", "starting"))
+        lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+        failed = {line["cluster"] for line in lines if line["event"] == "cluster.failed"}
+        assert failed == {"raises", "broken", other}
+        assert {line["cluster"] for line in lines if line["event"] == "run.move"} == {"west", kept}
+
+
+def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
+    path = fleet_file(tmp_path, {"east": "east:1", "west": "west:1"})
+    with fleet_service(tmp_path, path) as running:
+        running.wait_for("west: plan ready")
+        until(tmp_path, lambda rows: all(row["decision"] == "offer" for row in rows.values()))
+        running.signalled(signal.SIGHUP)
+        for name in ("east", "west"):
+            running.wait_for(f"plimsoll: {name}: settings read again")
+        running.signalled(signal.SIGTERM)
+        assert running.process.wait(WAIT_S) == 0
+    assert "Traceback" not in running.log.read_text()
+    run = plimsoll(tmp_path, "fleet", str(path))
+    refused(run, 3, "no plimsoll service runs with the state folder")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("[clusters]\n", 2, "the fleet has no cluster"),
+        ("", 2, "clusters: Field required"),
+        ('[clusters.a]\nconfig = "a.toml"\n[clusters.a]\n', 2, "is not valid TOML"),
+        ('[clusters.a]\nconfig = "a.toml"\nlimit = "x"\n', 2, "did you mean 'limits'"),
+        ('[clusters."a/b"]\nconfig = "a.toml"\n', 2, "a/b"),
+        ('[clusters.a]\nconfig = "a"\n[clusters.A]\nconfig = "b"\n', 2, "differ by case alone"),
+        (
+            '[clusters.a]\nconfig = "a.toml"\n[clusters.b]\nconfig = "a.toml"\n',
+            2,
+            "a and b share the state folder",
+        ),
+        (
+            '[clusters.a]\nconfig = "a.toml"\n[clusters.b]\nconfig = "b.toml"\n',
+            2,
+            "a and b are the same cluster, 127.0.0.1:1",
+        ),
+        ('[clusters.a]\nconfig = "a.toml"\n[service]\nstandby = true\n', 2, "set standby in"),
+    ],
+)
+def test_a_fleet_that_cannot_be_served_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, code: int, message: str
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.toml").write_text(
+            f'bootstrap_server = "{NOWHERE}"\nstate_dir = "{tmp_path / name}"\n'
+        )
+    head = 'state_dir = "fleet"\n'
+    (tmp_path / "fleet.toml").write_text(head + text)
+    enter(monkeypatch, tmp_path)
+    monkeypatch.delenv("PLIMSOLL_STATE_DIR")
+    refused(in_process("service", "--fleet", "fleet.toml"), code, message)
+
+
+def test_a_variable_that_holds_for_all_clusters_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = fleet_file(tmp_path, {"east": "east:1", "west": "west:1"})
+    enter(monkeypatch, tmp_path)
+    refused(in_process("service", "--fleet", str(path)), 2, "; unset PLIMSOLL_STATE_DIR")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("-b", NOWHERE), 2, "--fleet names the clusters: omit --bootstrap-server"),
+        (("--auto", "--limits", "eager"), 5, "--auto changes the clusters; add --allow-changes"),
+        (("--resume",), 5, "--resume changes the clusters"),
+    ],
+)
+def test_options_that_a_fleet_cannot_have_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    code: int,
+    message: str,
+) -> None:
+    path = fleet_file(tmp_path, {"east": "east:1"})
+    enter(monkeypatch, tmp_path)
+    refused(in_process("service", "--fleet", str(path), *options), code, message)
