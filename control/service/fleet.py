@@ -14,6 +14,7 @@ from control.cli.output_types import (
     FleetRunAnswer,
     WorstBrokerAnswer,
 )
+from control.loop.view import Phase
 from control.service.member_state import MemberState
 from control.service.service_state import ENDED_RUNS, ServiceState
 from model import __version__
@@ -52,7 +53,10 @@ class FleetMember:
             return MemberState.STOPPING
         if self.state.hanging():
             return MemberState.HANGING
-        if self.state.view is None:
+        view = self.state.view
+        if view is not None and view.phase in (Phase.UNREACHABLE, Phase.FAILED):
+            return MemberState.NOT_READY
+        if self.state.data_age_s is None:
             return MemberState.STARTING
         return MemberState.NOT_READY if self.state.not_ready() else MemberState.RUNNING
 
@@ -84,10 +88,10 @@ class FleetMember:
             return self.trouble
         if service is MemberState.HANGING:
             return self.state.hanging()
-        view = self.state.view
-        if service is MemberState.NOT_READY or view is None:
-            return self.state.not_ready()
-        return view.sentence(self.state.now_ms())
+        view, reason = self.state.view, self.state.not_ready()
+        if view is None or (service is MemberState.NOT_READY and reason):
+            return reason
+        return f"{view.phase}: {view.sentence(self.state.now_ms())}"
 
 
 def fleet_answer(members: Sequence[FleetMember]) -> FleetAnswer:
