@@ -11,23 +11,13 @@ import pytest
 
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from tests.support.archived_hosts import archived_hosts
 from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
-from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.executor.topic_records import assert_exact, loaded
 from tests.support.kafka_tools import stock_tool
+from tests.support.settled_topics import CONFIGS, TOPICS, described, settled
 
-TOPICS = "org.apache.kafka.tools.TopicCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
 TOPIC = "drained"
-SETTINGS = """
-window_s = 5.0
-
-[archive]
-endpoint_url = "{endpoint}"
-bucket = "{bucket}"
-access_key = "me"
-secret_key = "secret"
-"""
 PARTITIONS = 12
 PLACES = [[1 + n % 4, 1 + (n + 1) % 4] for n in range(PARTITIONS)]
 CHANGING = ("--allow-changes", "--yes")
@@ -41,13 +31,8 @@ def four_brokers() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def hosts(four_brokers: LocalCluster, tmp_path: Path) -> Iterator[list[Shell]]:
-    result = [Shell(tmp_path / name, four_brokers.bootstrap) for name in ("gone", "next")]
-    with s3_server() as endpoint:
-        for host in result:
-            host.folder.mkdir()
-            config = SETTINGS.format(endpoint=endpoint, bucket=BUCKET)
-            (host.folder / "plimsoll.toml").write_text(config)
-        yield result
+    with archived_hosts(tmp_path, four_brokers.bootstrap) as made:
+        yield [made.host(), made.host()]
 
 
 LIMITS = """
@@ -72,11 +57,9 @@ def kill_during_removal(host: Shell) -> None:
 
 def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
     """Partitions that Kafka's own tool shows on a broker."""
-    described = stock_tool(TOPICS, bootstrap, "--describe", "--topic", topic)
-    rows = [line.split() for line in described.splitlines() if "Partition:" in line]
-    assert len(rows) == PARTITIONS, described
-    found = [dict(zip(row[::2], row[1::2], strict=False)) for row in rows]
-    return [int(row["Partition:"]) for row in found if str(broker) in row["Replicas:"].split(",")]
+    found = described(bootstrap, topic)
+    assert len(found) == PARTITIONS
+    return [number for number, (_, replicas, _) in found.items() if broker in replicas]
 
 
 def is_cordoned(bootstrap: str, broker: int) -> bool:
@@ -89,7 +72,7 @@ def is_cordoned(bootstrap: str, broker: int) -> bool:
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_a_broker_is_removed_under_load_though_the_process_is_killed(
-    four_brokers: LocalCluster, hosts: list[Shell]
+    four_brokers: LocalCluster, hosts: list[Shell], tmp_path: Path
 ) -> None:
     four_brokers.create_topic(TOPIC, PLACES)
     load = loaded(four_brokers, TOPIC, 500_000, partitions=PARTITIONS, rate=1_000_000.0)
@@ -110,7 +93,7 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     done = json.loads(again.stdout)
     assert done["task_id"] == task["task_id"]
     assert done["phase"] == "done"
-    assert on_broker(shell.bootstrap, TOPIC, 4) == []
+    assert all(4 not in held for held in settled(shell.bootstrap, TOPIC, tmp_path).values())
     assert_exact(load)
 
     # The broker takes nothing new, neither from Kafka nor by a plan nor by an assignment.

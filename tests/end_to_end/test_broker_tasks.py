@@ -10,9 +10,8 @@ from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.cli_on_cluster import Shell, placement, wait_until
 from tests.support.executor.topic_records import assert_exact, loaded
-from tests.support.kafka_tools import stock_tool
+from tests.support.settled_topics import described
 
-TOPICS = "org.apache.kafka.tools.TopicCommand"
 TOPIC = "maintained"
 SETTINGS = "window_s = 5.0\n"
 PARTITIONS = 12
@@ -29,10 +28,7 @@ def four_brokers() -> Iterator[LocalCluster]:
 
 def leaders(bootstrap: str) -> dict[int, int]:
     """The leader of each partition, as Kafka's own tool shows it."""
-    described = stock_tool(TOPICS, bootstrap, "--describe", "--topic", TOPIC)
-    rows = [line.split() for line in described.splitlines() if "Partition:" in line]
-    found = [dict(zip(row[::2], row[1::2], strict=False)) for row in rows]
-    return {int(row["Partition:"]): int(row["Leader:"]) for row in found}
+    return {number: leader for number, (leader, _, _) in described(bootstrap, TOPIC).items()}
 
 
 def done(shell: Shell, *arguments: str) -> None:

@@ -11,57 +11,26 @@ from pathlib import Path
 import pytest
 
 from lab.local_cluster.local_cluster import LocalCluster
+from tests.support.archived_hosts import archived_hosts
 from tests.support.cli_on_cluster import Shell, kill_after, placement
-from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.executor.topic_records import assert_exact, loaded
-from tests.support.kafka_tools import stock_tool
+from tests.support.settled_topics import settled
 
 PARTITIONS = 6
-SETTINGS = """
-window_s = 5.0
-
-[archive]
-endpoint_url = "{endpoint}"
-bucket = "{bucket}"
-access_key = "me"
-secret_key = "secret"
-"""
 CHANGING = ("--allow-changes", "--yes")
-
-
-def described(bootstrap: str, topic: str) -> dict[int, tuple[int, list[int], list[int]]]:
-    """Leader, replicas and replicas in sync of each partition, as Kafka's own tool shows them."""
-    text = stock_tool(
-        "org.apache.kafka.tools.TopicCommand", bootstrap, "--describe", "--topic", topic
-    )
-    rows = [line.split() for line in text.splitlines() if "Partition:" in line]
-    found = [dict(zip(row[::2], row[1::2], strict=False)) for row in rows]
-    return {
-        int(row["Partition:"]): (
-            int(row["Leader:"]),
-            [int(b) for b in row["Replicas:"].split(",")],
-            [int(b) for b in row["Isr:"].split(",")],
-        )
-        for row in found
-    }
 
 
 @pytest.fixture
 def hosts(local_cluster: LocalCluster, tmp_path: Path) -> Iterator[list[Shell]]:
-    result = [Shell(tmp_path / name, local_cluster.bootstrap) for name in ("gone", "next")]
-    with s3_server() as endpoint:
-        for host in result:
-            host.folder.mkdir()
-            config = SETTINGS.format(endpoint=endpoint, bucket=BUCKET)
-            (host.folder / "plimsoll.toml").write_text(config)
-        yield result
+    with archived_hosts(tmp_path, local_cluster.bootstrap) as made:
+        yield [made.host(), made.host()]
 
 
 @pytest.mark.soak  # Copies under a throttle take minutes beside another test.
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_replicas_go_from_1_to_3_to_2_under_load_though_the_process_is_killed(
-    local_cluster: LocalCluster, hosts: list[Shell]
+    local_cluster: LocalCluster, hosts: list[Shell], tmp_path: Path
 ) -> None:
     topic = f"copies-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1 + n % 3] for n in range(PARTITIONS)])
@@ -84,14 +53,13 @@ def test_replicas_go_from_1_to_3_to_2_under_load_though_the_process_is_killed(
     assert continued.returncode == 0, continued.stderr
     done = json.loads(continued.stdout)
     assert (done["task_id"], done["phase"]) == (task["task_id"], "done")
-    for leader, replicas, in_sync in described(shell.bootstrap, topic).values():
-        assert sorted(replicas) == sorted(in_sync) == [1, 2, 3]
-        assert leader == replicas[0]
-    assert {n: held[:1] for n, held in placement(shell.bootstrap, topic).items()} == before
+    three = settled(shell.bootstrap, topic, tmp_path)
+    assert {n: sorted(held) for n, held in three.items()} == {n: [1, 2, 3] for n in before}
+    assert {n: held[:1] for n, held in three.items()} == before
 
     fewer = shell.plimsoll("topic", "set-replicas", topic, "2", *CHANGING, "-o", "json")
     assert fewer.returncode == 0, fewer.stderr
-    assert {len(held) for held in placement(shell.bootstrap, topic).values()} == {2}
+    assert {len(held) for held in settled(shell.bootstrap, topic, tmp_path).values()} == {2}
     assert_exact(load)
 
     back = shell.plimsoll("rollback", *CHANGING)

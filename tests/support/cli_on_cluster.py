@@ -110,10 +110,14 @@ def wait_until(fits: Callable[[], bool], timeout_s: float = HANG_S) -> None:
         time.sleep(0.1)
 
 
-def kill_after(running: Running, shell: Shell, events: int) -> None:
-    """Send SIGKILL as soon as the journal has so many records of requests."""
+def kill_after(running: Running, shell: Shell, events: int, since: str = "") -> None:
+    """Send SIGKILL as soon as the journals have so many records of requests.
+
+    since: only in journals of runs from this time on, `20261128T115959`; others may come from an
+    archive.
+    """
     deadline = time.monotonic() + HANG_S
-    while _requests(shell) < events:
+    while _requests(shell, since) < events:
         assert running.process.poll() is None, f"it ended: {running.log.read_text()}"
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -121,9 +125,11 @@ def kill_after(running: Running, shell: Shell, events: int) -> None:
     running.process.wait(HANG_S)
 
 
-def _requests(shell: Shell) -> int:
+def _requests(shell: Shell, since: str) -> int:
     journals = (shell.folder / "state" / "journal").glob("*.jsonl")
-    return sum(j.read_text().count('"event":"issu') for j in journals)
+    # Named r00000001-20261128T115959123-d3a28c15.jsonl.
+    chosen = [j for j in journals if j.name.partition("-")[2] >= since]
+    return sum(j.read_text().count('"event":"issu') for j in chosen)
 
 
 def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:

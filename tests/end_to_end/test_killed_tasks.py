@@ -1,0 +1,147 @@
+"""Each task is killed halfway under load and continued by a host that has only the bucket.
+
+No record is lost, and Kafka's own tools agree. Removals and replication factors have tests of
+their own.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from clients.jvm.jars import default_cache_dir
+from executor.client.kafka_admin import KafkaAdmin
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from model.ids import BrokerId
+from tests.end_to_end.test_failed_disk import breaks
+from tests.support.archived_hosts import ArchivedHosts, archived_hosts
+from tests.support.cli_on_cluster import kill_after, placement, wait_until
+from tests.support.executor.topic_records import assert_exact, loaded
+from tests.support.settled_topics import settled
+
+pytestmark = [pytest.mark.soak, pytest.mark.kafka, pytest.mark.spark]
+
+TOPIC = "kept"
+PARTITIONS = 12
+PLACES = [[1 + n % 3, 1 + (n + 1) % 3] for n in range(PARTITIONS)]
+"""Brokers 4 and 5 hold nothing."""
+ALL_PLACES = [
+    *([1, 2], [2, 3], [3, 4], [4, 5], [5, 1], [3, 1]),
+    *([2, 4], [3, 5], [4, 2], [5, 3], [4, 3], [1, 5]),
+]
+"""Each partition lies in two racks."""
+SLOW = ("--throttle", "1MB/s")
+"""At this rate the first copies take seconds, so that the kill hits the run."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    """Five brokers, of which the last two are no controllers; racks a, b, c, a, b."""
+    plan = LocalPlan(brokers=5, directories=2, tier=False)
+    with LocalCluster(default_cache_dir(), plan) as started:
+        yield started
+
+
+@pytest.fixture
+def hosts(cluster: LocalCluster, tmp_path: Path) -> Iterator[ArchivedHosts]:
+    with archived_hosts(tmp_path, cluster.bootstrap) as made:
+        yield made
+
+
+def killed_and_continued(hosts: ArchivedHosts, *command: str) -> None:
+    """Kill a command while its run makes requests, and end its task on another host."""
+    gone, shell = hosts.host(), hosts.host()
+    since = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    kill_after(gone.start(*command, "--allow-changes", "--yes"), gone, 2, since)
+    (task,) = json.loads(shell.plimsoll("task", "list", "-o", "json").stdout)["tasks"]
+    assert task["phase"] == "moving", task
+    run = shell.plimsoll("task", "resume", "--allow-changes", "--yes", "-o", "json")
+    assert run.returncode == 0, run.stderr
+    done = json.loads(run.stdout)
+    assert (done["task_id"], done["phase"]) == (task["task_id"], "done")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (("demote", "2"), ("undemote", "2")),
+        (("maintenance", "3", "on"), ("maintenance", "3", "off")),
+    ],
+    ids=["demotion", "maintenance"],
+)
+def test_leaders_leave_and_return(
+    cluster: LocalCluster,
+    hosts: ArchivedHosts,
+    tmp_path: Path,
+    begin: tuple[str, ...],
+    end: tuple[str, ...],
+) -> None:
+    cluster.create_topic(TOPIC, ALL_PLACES)
+    load = loaded(cluster, TOPIC, 20_000, partitions=PARTITIONS, rate=200_000.0)
+    killed_and_continued(hosts, "broker", *begin)
+    after = settled(cluster.bootstrap, TOPIC, tmp_path)
+    assert int(begin[1]) not in {held[0] for held in after.values()}
+    assert all({*after[n]} == {*held} for n, held in enumerate(ALL_PLACES))
+    killed_and_continued(hosts, "broker", *end)
+    assert settled(cluster.bootstrap, TOPIC, tmp_path) == dict(enumerate(ALL_PLACES))
+    assert_exact(load)
+
+
+def test_brokers_are_replaced_and_filled(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    cluster.create_topic(TOPIC, PLACES)
+    load = loaded(cluster, TOPIC, 200_000, partitions=PARTITIONS, rate=200_000.0)
+    is_settled = partial(settled, cluster.bootstrap, TOPIC, tmp_path)
+
+    killed_and_continued(hosts, "broker", "replace", "2", "5", *SLOW)
+    replaced = {n: [5 if b == 2 else b for b in held] for n, held in enumerate(PLACES)}
+    assert is_settled() == replaced
+
+    killed_and_continued(hosts, "broker", "add", "4", *SLOW)
+    after = is_settled()
+    assert sum(4 in held for held in after.values()) >= 3
+    assert all({*after[n]} - {*replaced[n]} <= {4} for n in replaced)
+    assert_exact(load)
+
+
+def test_replicas_of_a_dead_broker_are_created_elsewhere(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    cluster.create_topic(TOPIC, ALL_PLACES)
+    load = loaded(cluster, TOPIC, 200_000, partitions=PARTITIONS, rate=200_000.0)
+    dead = BrokerId(4)
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        cluster.kafka.kill_broker(dead)
+        wait_until(lambda: dead not in admin.cluster().alive)
+        killed_and_continued(hosts, "cluster", "repair", *SLOW)
+        after = placement(cluster.bootstrap, TOPIC)
+        assert all(4 not in held for held in after.values())
+        kept = {n: held for n, held in enumerate(ALL_PLACES) if 4 not in held}
+        assert {n: after[n] for n in kept} == kept
+        cluster.kafka.restart_broker(dead)
+        wait_until(lambda: dead in admin.cluster().alive)
+    assert settled(cluster.bootstrap, TOPIC, tmp_path) == after
+    assert_exact(load)
+
+
+def test_a_directory_that_cannot_be_read_is_healed(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    cluster.create_topic(TOPIC, ALL_PLACES)
+    load = loaded(cluster, TOPIC, 200_000, partitions=PARTITIONS, rate=200_000.0)
+    broken = cluster.kafka.brokers[BrokerId(4)].log_dirs[1]
+    breaks(broken)
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        wait_until(lambda: any(d.offline for d in admin.log_dirs(BrokerId(4), ())))
+    killed_and_continued(hosts, "disk", "heal", "4", *SLOW)
+    after = settled(cluster.bootstrap, TOPIC, tmp_path)
+    left = {n for n, held in enumerate(ALL_PLACES) if 4 in held and 4 not in after[n]}
+    assert left
+    assert {n: after[n] for n in after if n not in left} == {
+        n: held for n, held in enumerate(ALL_PLACES) if n not in left
+    }
+    assert_exact(load)
