@@ -287,8 +287,14 @@ def journal_ids(journal_dir: Path) -> list[str]:
         names = os.listdir(journal_dir)
     except OSError:
         return []
-    ids = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
-    return sorted(ids, key=order)
+    ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+    # There may be many, and eight digits sort as their numbers do.
+    return sorted(ids) if all(map(_is_counted, ids)) else sorted(ids, key=order)
+
+
+def _is_counted(name: str) -> bool:
+    """Whether a name begins with a counter of eight digits."""
+    return name[9:10] == "-" and name[0] == "r" and name[1:9].isdecimal()
 
 
 def order(run_id: str) -> tuple[int, str]:
@@ -319,7 +325,11 @@ def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
         names = os.listdir(journal_dir)
     except OSError:
         names = []
-    numbers = (order(name)[0] for name in names if name.startswith("r"))
+    begun = [name for name in names if name.startswith("r")]
+    # As in `journal_ids`: the last of those with eight digits has the highest number.
+    last = max(filter(_is_counted, begun), default="")
+    others = (name for name in begun if not _is_counted(name))
+    numbers = (order(name)[0] for name in (last, *others))
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     stamp = f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}"
     return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"
