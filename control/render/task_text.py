@@ -54,11 +54,15 @@ def _about(task: TaskAnswer) -> str:
 
 
 def progress_text(progress: TaskProgress) -> str:
-    """`12 of 100 moves, 240 MB of 2.0 GB, about 30 s left`."""
+    """`12 of 100 moves, 240 MB of 2.0 GB, about 30 s left`.
+
+    More is copied than planned where producers write to partitions while they move.
+    """
     moves = f"{progress.moves_done:,} of {count_text(progress.moves, 'move')}"
     size = bytes_text(progress.bytes_copied)
-    if progress.bytes_to_copy is not None:
-        size += f" of {bytes_text(progress.bytes_to_copy)}"
+    if (planned := progress.bytes_to_copy) is not None:
+        more = progress.bytes_copied > planned
+        size += f" ({bytes_text(planned)} planned)" if more else f" of {bytes_text(planned)}"
     left = progress.seconds_left
     return f"{moves}, {size}" + (f", about {seconds_text(left)} left" if left is not None else "")
 

@@ -67,6 +67,9 @@ def _progress(far: HowFar) -> str:
     copied = bytes_text(far.bytes_copied)
     if far.bytes_to_copy is None:
         parts.append(f"{copied} copied")
+    elif far.bytes_copied > far.bytes_to_copy:
+        # Producers have written to the partitions meanwhile.
+        parts.append(f"{copied} copied ({bytes_text(far.bytes_to_copy)} planned)")
     else:
         parts.append(f"{copied} of {bytes_text(far.bytes_to_copy)} copied")
         parts.append(f"{bytes_text(far.bytes_left)} left")
