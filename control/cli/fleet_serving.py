@@ -57,6 +57,10 @@ if TYPE_CHECKING:
 FIRST_RETRY_S: Final = 5.0
 MOST_RETRY_S: Final = 60.0
 """Time after which a service that has ended with an error starts again, first and at most."""
+READ_S: Final = 10.0
+"""Time within which settings are compared before the clusters start."""
+END_S: Final = 60.0
+"""Time after SIGTERM for which a cluster without a run in progress is waited for."""
 _OF_ONE: Final = {
     "bootstrap_server": "--bootstrap-server",
     "client_properties": "--command-config",
@@ -145,11 +149,7 @@ class _Shared:
 
         Raises ConfigError.
         """
-        found: dict[str, Settings] = {}
-        for member, cluster in self.clusters:
-            # Its thread reports what cannot be read, and tries again.
-            with contextlib.suppress(PlimsollError, OSError):
-                found[member.name] = load(**self.options_of(cluster).setting_flags)
+        found = self._read_settings()
         folders = {name: _folder(of) for name, of in found.items()}
         if (both := first_twice(folders)) is not None:
             raise self._same_folder(both, folders[both[0]])
@@ -159,6 +159,29 @@ class _Shared:
                 f"{self.path}: {both[0]} and {both[1]} are the same cluster, "
                 f"{printable(servers[both[0]])}; remove one of them"
             )
+
+    def _read_settings(self) -> dict[str, Settings]:
+        """The settings of the clusters, as far as they can be read within a while."""
+        found: dict[str, Settings] = {}
+
+        def read(name: str, cluster: FleetCluster) -> None:
+            # The cluster's own thread reports what cannot be read, and tries again.
+            with contextlib.suppress(PlimsollError, OSError):
+                found[name] = load(**self.options_of(cluster).setting_flags)
+
+        threads = [
+            threading.Thread(target=read, args=(member.name, cluster), daemon=True)
+            for member, cluster in self.clusters
+        ]
+        for thread in threads:
+            thread.start()
+        until_s = steady_s() + READ_S
+        for thread in threads:
+            # A file may be a pipe, or on a server that does not answer.
+            thread.join(max(0.0, until_s - steady_s()))
+        return {
+            member.name: found[member.name] for member, _ in self.clusters if member.name in found
+        }
 
     def claim_folder(self, name: str, settings: Settings) -> None:
         """Take a state folder for a cluster. Raises ConfigError where another one has it."""
@@ -228,6 +251,12 @@ class _Cluster:
         self.member.stopping = True
         self.steering.stop()
         self._wake.set()
+
+    def is_awaited(self, stopping_s: float) -> bool:
+        """Whether the process ends after it; stopping_s: since when all end."""
+        if not self.thread.is_alive():
+            return False
+        return self.member.state.run_active or steady_s() - stopping_s < END_S
 
     def abort(self) -> None:
         """End, and cancel the in-flight moves."""
@@ -347,21 +376,32 @@ class _Fleet:
             for cluster in self._clusters:
                 cluster.thread.start()
             self._notifier.ready()
-            stopping = False
-            while any(cluster.thread.is_alive() for cluster in self._clusters):
-                steering.stopping.wait(POLL_S)
+            while not steering.stopping.wait(POLL_S):
                 if self._hung_up.is_set():
                     self._hung_up.clear()
                     self._read_again()
                 if words := self._certificate.warning(time.time()):
                     _log.warning("%s", words, extra=named(LogEvent.CERTIFICATE_ENDS))
-                if steering.stopping.is_set():
-                    if not stopping:
-                        self._stop()
-                    stopping = True
-                    self._notifier.extend()
-                    time.sleep(POLL_S)
                 self._report()
+            return self._end()
+
+    def _end(self) -> int:
+        """End all clusters after their in-flight moves; the exit code.
+
+        One that hangs without a run keeps the process for `END_S` only.
+        """
+        self._notifier.stopping()
+        for cluster in self._clusters:
+            cluster.stop()
+        since_s = steady_s()
+        while any(cluster.is_awaited(since_s) for cluster in self._clusters):
+            self._notifier.extend()
+            self._report()
+            time.sleep(POLL_S)
+        hanging = [c.member.name for c in self._clusters if c.thread.is_alive()]
+        if hanging:
+            sys.stderr.write(f"plimsoll: left hanging: {', '.join(hanging)}\n")
+            return Exit.INCOMPLETE
         return next((c.code for c in self._clusters if c.code), Exit.DONE)
 
     def _report(self) -> None:
@@ -373,11 +413,6 @@ class _Fleet:
             counts[member.service] = counts.get(member.service, 0) + 1
         words = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         self._notifier.status(f"{len(members)} clusters: {words}")
-
-    def _stop(self) -> None:
-        self._notifier.stopping()
-        for cluster in self._clusters:
-            cluster.stop()
 
     def _abort(self) -> None:
         for cluster in self._clusters:

@@ -1,6 +1,7 @@
 """`plimsoll service --fleet` and `fleet` as processes, on simulated clusters."""
 
 import json
+import os
 import signal
 import sys
 import time
@@ -72,7 +73,10 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(tmp_path: 
         "twin": "east:2",
         "west": "west:1",
     }
-    path = fleet_file(tmp_path, servers, more='[clusters.broken]\nconfig = "broken.toml"\n')
+    more = '[clusters.broken]\nconfig = "broken.toml"\n[clusters.pipe]\nconfig = "pipe.toml"\n'
+    path = fleet_file(tmp_path, servers, more=more)
+    # To open it hangs.
+    os.mkfifo(tmp_path / "pipe.toml")
     (tmp_path / "broken.toml").write_text("window_s = [\n")
     with fleet_service(tmp_path, path, *AUTO) as running:
         running.wait_for("/metrics\n")
@@ -85,7 +89,8 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(tmp_path: 
             lambda found: found["west"]["run"] and (found["east"]["run"] or found["twin"]["run"]),
         )
         kept, other = ("east", "twin") if rows["east"]["run"] else ("twin", "east")
-        assert rows["hangs"]["service"] in ("starting", "hanging")
+        for name in ("hangs", "pipe"):
+            assert rows[name]["service"] in ("starting", "hanging")
         assert rows["west"]["cluster_id"] == "west"
         assert rows["west"]["worst_broker"]["deviation"]
         assert rows["west"]["data_age_s"] < WAIT_S
