@@ -63,7 +63,7 @@ SECTIONS: Final[dict[str, Section]] = {
         "from the snapshot to the checked plan, the import of planner and evaluator included; "
         "the process also makes the cluster. The bound: each replica on the broker is copied "
         "once; moves include changes of leaders alone. Aims: 5 s, 1.02. Other work kept both "
-        "cores busy (load 6 to 14), so that only CPU seconds can be compared.",
+        "cores busy (load 5 to 8), so that only CPU seconds can be compared.",
         removals,
     ),
 }
