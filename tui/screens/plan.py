@@ -29,6 +29,7 @@ from tui.viewmodel.plan.forms import (
     pin_of,
     scenario_of,
 )
+from tui.viewmodel.plan.moves import GONE
 from tui.viewmodel.plan.shown_plan import WHAT_IF, shown
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
@@ -95,7 +96,8 @@ class PlanScreen(LiveScreen):
         if event.data_table.id == "moves" and panel.move and now.plan:
             self.app.push_screen(ReasonScreen(panel.move, shown=now))
         elif event.data_table.id == "moves" and event.row_key.value is not None:
-            self.notify(f"{event.row_key.value} is no longer planned", timeout=4, markup=False)
+            partition = event.row_key.value.removeprefix(GONE)
+            self.notify(f"{partition} is no longer planned", timeout=4, markup=False)
         elif event.data_table.id == "after" and event.row_key.value is not None:
             broker = BrokerId(int(event.row_key.value))
             self.app.push_screen(BrokerPartitionsScreen(self._now, broker))

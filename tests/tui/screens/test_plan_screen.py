@@ -164,6 +164,18 @@ async def test_g_edits_weights_tolerances_and_limits_and_explains_errors() -> No
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
 
 
+async def test_the_cursor_does_not_follow_a_move_out_of_the_plan() -> None:
+    first, second, *others = moves()
+    changed = second.model_copy(update={"replicas_after": first.replicas_after})
+    newer = plan(NEWER_HASH).model_copy(update={"moves": (changed, *others)})
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2")
+        table = on.app.screen.query_one("#moves", KeyedTable)
+        assert table.key_at_cursor == str(first.id)
+        await on.show(plan_ready(of=newer))
+        assert table.key_at_cursor == str(second.id)
+
+
 async def test_changes_of_the_plan_are_marked_until_the_screen_is_left() -> None:
     newer = plan(NEWER_HASH).model_copy(update={"moves": moves()[1:]})
 

@@ -37,6 +37,8 @@ COLUMNS = (
 """The columns between partition and reason."""
 MARKS = {"+": "new", "~": "changed", "-": "removed"}
 """What has changed since the plan that was viewed before."""
+GONE: Final = "gone "
+"""Begins the key of a move that is no longer planned, or the cursor would follow it there."""
 _RELIEF: Final = re.compile(r"(relieves|takes from) broker (\d+) \((\S+) .*")
 _RESOURCE: Final = re.compile(rf"\b({'|'.join(Resource)})\b")
 
@@ -139,7 +141,8 @@ class _Gain(NamedTuple):
     total: float
 
     def share(self, of: float) -> str:
-        return f"{of / self.total:.0%}" if self.total > 0 else "-"
+        """As a percentage, without the sign of a loss that rounds to zero."""
+        return f"{of / self.total:.0%}".replace("-0%", "0%") if self.total > 0 else "-"
 
 
 class _Planned(NamedTuple):
@@ -194,7 +197,7 @@ def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None)
         "reason": reason,
     }
     return Row(
-        key=str(move.id),
+        key=f"{GONE if gone else ''}{move.id}",
         cells=tuple(cells[column.key] for column in columns),
         values=tuple(values[column.key] for column in columns),
     )
