@@ -56,6 +56,9 @@ class Stage:
             await asyncio.sleep(SWITCH_S)
         for _ in range(ROUNDS):
             await self.pilot.pause(0)
+        # Messages start threads, too; what those bring is painted in one round.
+        await self.app.workers.wait_for_complete()
+        await self.pilot.pause(0)
 
     @property
     def asking(self) -> ApproveScreen:
