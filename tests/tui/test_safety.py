@@ -308,7 +308,7 @@ async def test_the_dialog_describes_the_plan_and_waits_for_the_name() -> None:
             HASH[:12],
             "4 moves, 4 leader changes, 33.5 MB to copy",
             "1: 4 outgoing; 2: 2 incoming; 3: 2 incoming",
-            f"cluster {NAME}, id {skewed().header.cluster_id}",
+            f"cluster: {NAME}, id {skewed().header.cluster_id}",
         ):
             assert message in text
 

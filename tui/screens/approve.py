@@ -13,7 +13,7 @@ from executor.schedule.estimate import Forecast
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan.plan import Plan
 from tui.screen_state import Moment
-from tui.screens.dialog import NamedDialog
+from tui.screens.dialog import NamedDialog, labelled
 from tui.viewmodel.plan.approval import (
     asked,
     balance,
@@ -86,7 +86,7 @@ class PlanDialog(NamedDialog):
         else:
             self._known, words = estimate, f"{takes(estimate)}\n{CHECKED}"
         if self.is_current:
-            self.query_one("#takes", Static).update(words)
+            self.query_one("#takes", Static).update(labelled(words))
             self.measure()
 
     def _refuse(self, reason: str) -> None:
@@ -99,7 +99,7 @@ class PlanDialog(NamedDialog):
         """What the plan does, and the estimate, which arrives a moment later."""
         yield Static(counts(self._plan), markup=False)
         words = ESTIMATING if self._known is None else f"{takes(self._known)}\n{CHECKING}"
-        yield Static(words, id="takes", markup=False)
+        yield Static(labelled(words), id="takes")
 
     @property
     def armed(self) -> bool:
@@ -127,8 +127,9 @@ class ApproveScreen(PlanDialog):
             texts=[
                 f"{balance(plan)}{leaders_only(plan)}"
                 f"{asked(moment.view)}{run_lines(moment)}"
+                f"afterwards: {afterwards(moment)}\n"
                 f"brokers: {touched(plan)}\n"
-                f"cluster {moment.view.cluster_name}, id {plan.cluster_id}"
+                f"cluster: {moment.view.cluster_name}, id {plan.cluster_id}"
             ],
             aim="approve",
             yes="Approve and run",
@@ -145,6 +146,15 @@ class ApproveScreen(PlanDialog):
             return
         if reason := replaced(moment.view, self._plan):
             self._refuse(reason)
+
+
+def afterwards(moment: Moment) -> str:
+    """What can still be done about the run."""
+    stop, back = (
+        moment.keys.get(name, key).partition(",")[0]
+        for name, key in (("run.stop", "X"), ("run.rollback", "B"))
+    )
+    return f"[{stop}] stops the run, [{back}] rolls it back once it has ended"
 
 
 def run_lines(moment: Moment) -> str:

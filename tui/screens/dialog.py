@@ -1,6 +1,7 @@
 """Dialogs whose request can be refused: they stay open and show the reason."""
 
 import asyncio
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -9,6 +10,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
@@ -16,12 +18,21 @@ from tui.screens.too_small import Covered
 
 LONG_TITLE: Final = 50
 """Characters from which a title is wrapped."""
+LABEL: Final = re.compile(r"^[^:\n]{1,30}:(?= )", re.MULTILINE)
 UNREAD: Final = "▼ more below: page down"
 
 
 def title_classes(title: str) -> str:
     """Classes of the label of a title, which is wrapped where it would be cut."""
     return "title -long" if len(title) > LONG_TITLE else "title"
+
+
+def labelled(text: str) -> Content:
+    """The text with bold labels: what is before the colon of each line, if it is short."""
+    shown = Content(text)
+    for label in LABEL.finditer(text):
+        shown = shown.stylize("bold", label.start(), label.end())
+    return shown
 
 
 class Dialog(Covered[None]):
@@ -124,7 +135,7 @@ class NamedDialog(Dialog):
                 yield Static(id="refused", markup=False)
                 yield from self.first()
                 for text in self._texts:
-                    yield Static(text, markup=False)
+                    yield Static(labelled(text))
             yield Static(UNREAD, id="unread", markup=False)
             # Not a label, which would cut the name instead of wrapping it.
             yield Static(

@@ -209,14 +209,14 @@ def _plan_ready(plan: Plan, moment: Moment, width: int) -> tuple[Cell, ...]:
     used, items = len(word.text) + len(text), _keys(moment)
     if used + len(effect) <= width:
         text, used = text + effect, used + len(effect)
-    quick, keys_used = quick_text(plan), sum(len(plain(item)) + 2 for item in items)
-    if quick and used + len(quick) + 5 + keys_used <= width:
-        text, used = f"{text}  or {quick}", used + len(quick) + 5
     words = Span(shorten_words(text, width - len(word.text)))
     while items and used + sum(len(plain(item)) + 2 for item in items) > width:
         items = items[:-1]
     keys = [span for item in items for span in (Span("  "), *item)]
-    return ((word, words, *keys),)
+    # After the keys, or one would not know which of the two is approved.
+    quick = f"   or {found}" if (found := quick_text(plan)) else ""
+    used += sum(len(span.text) for span in keys)
+    return ((word, words, *keys, *([Span(quick)] if used + len(quick) <= width else [])),)
 
 
 def _keys(moment: Moment) -> list[Cell]:

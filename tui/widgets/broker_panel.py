@@ -100,7 +100,8 @@ the load's share of the broker's capacity, reversed above the limit.
             what = f"{NAMES[drawn[0]]} ({turn}), "
         words = f"Brokers{real}: {what}░ tolerance{plan}"
         if self.query_one(MapPane).display:
-            words = f"Brokers{real}: largest deviation in tens of percent, · within tolerance"
+            unit = "" if self.query_one(MapPane).percent else " in tens of percent"
+            words = f"Brokers{real}: largest deviation{unit}, · within tolerance"
         entitle(self, words, averages_line(view, goals))
 
     def _drawn(self) -> tuple[str, ...]:

@@ -19,9 +19,10 @@ class MapPane(Lines, can_focus=True):
     HELP = """\
 ## Map of brokers
 
-Each cell is a broker, each row a rack. `+6` is a broker 60 % above the average in the
-resource in which it deviates most, `-5` one 50 % below it, `·` one within its tolerance
-band; `»` is more than 95 %. The arrows select a broker, which is shown below.
+Each cell is a broker, each row a rack. `+58%` is a broker 58 % above the average in the
+resource in which it deviates most, `·` one within its tolerance band. Where there is little
+room, `+6` stands for 60 % above the average, `-5` for 50 % below it, `»` for more than 95 %.
+The arrows select a broker, which is shown below.
 """
     BINDINGS = [
         Binding("left", "step(-1, 0)", "Left", show=False, id="map.left"),
@@ -38,12 +39,15 @@ band; `»` is more than 95 %. The arrows select a broker, which is shown below.
         """The selected broker was chosen."""
 
     moment: Moment | None = None
+    percent = False
+    """Whether the cells are in percent, not in tens of percent."""
     selected: BrokerId | None = None
 
     def show_moment(self, moment: Moment) -> None:
         """Show the brokers of this moment."""
         self.moment = moment
         if (drawn := self._map()) is not None:
+            self.percent = drawn.percent
             self.show(drawn.lines)
 
     def select(self, broker: BrokerId | None) -> None:

@@ -44,7 +44,7 @@ from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.plan.frontier import PICKED, PLAN, POINT, Scale, plot, point_text, start_of
-from tui.viewmodel.plan.moves import changes_text, cost_line, move_lines, moves_table, without
+from tui.viewmodel.plan.moves import GONE, changes_text, cost_line, move_lines, moves_table, without
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
 from tui.viewmodel.plan.wording import MOVES_SHOWN
@@ -212,7 +212,8 @@ def test_changes_since_the_plan_viewed_before_are_marked() -> None:
     assert changes_text(now, since) == "since the previous plan: 1 new, 1 changed, 1 removed"
     assert changes_text(now, now) == ""
     # What has changed comes first, and what is no longer planned before what is the same.
-    assert [row.key for row in table.rows] == ["orders-1", "orders-4", "orders-2", "orders-0"]
+    keys = [row.key for row in table.rows]
+    assert keys == ["orders-1", "orders-4", f"{GONE}orders-2", "orders-0"]
 
 
 def test_many_moves_are_truncated_and_counted() -> None:

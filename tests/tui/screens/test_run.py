@@ -377,13 +377,14 @@ def test_the_lag_of_another_run_is_not_shown() -> None:
         (
             RunState.RUNNING,
             False,
-            "[P] pause: start no moves until resumed   [X] stop: end after in-flight moves   "
-            "[T] throttle",
+            "[P] pause: start no moves until resumed   "
+            "[X] stop: end after 1 move in flight, 2 are not started   [T] throttle",
         ),
         (
             RunState.PAUSED,
             True,
-            "[R] resume: start moves again   [X] stop: end after in-flight moves   [T] throttle",
+            "[R] resume: start moves again   "
+            "[X] stop: end after 1 move in flight, 2 are not started   [T] throttle",
         ),
         (RunState.STOPPING, False, "[X] abort: cancel in-flight moves   [T] throttle"),
     ],

@@ -8,7 +8,7 @@ from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import seconds_text, short_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.bars import sparkline
-from tui.viewmodel.brokers.brokers import arrow, mark
+from tui.viewmodel.brokers.brokers import mark
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, gauges, resources_of
 from tui.viewmodel.brokers.headline import amount, percent
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten, shorten_middle
@@ -69,15 +69,14 @@ def _history(
 
 
 def _figures(resource: Resource, gauge: Gauge) -> Cell:
-    """`in !5.00 MB/s +200 % ▼ -1 %`."""
+    """`in !5.00 MB/s +200 % → -1 %`."""
     role, marker = mark(gauge)
     load = Span(f"{marker}{amount(resource, gauge.load)}", role)
     spans = [Span(f"{SHORT[resource]:<5}", Role.STRONG), load]
     if gauge.deviation is not None:
         spans.append(Span(f" {percent(gauge.deviation)}", role))
         if gauge.deviation_after is not None:
-            sign = arrow(gauge.deviation, gauge.deviation_after)
-            spans.append(Span(f" {sign} {percent(gauge.deviation_after)}"))
+            spans.append(Span(f" → {percent(gauge.deviation_after)}"))
     return tuple(spans)
 
 

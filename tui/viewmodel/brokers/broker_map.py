@@ -24,6 +24,8 @@ INSIDE: Final = " ·"
 DEAD: Final = "††"
 UNKNOWN: Final = " -"
 BLANK: Final = Span(" " * GAP)
+PERCENT: Final = 4
+"""Width of a deviation in percent: `+37%`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class BrokerMap:
     """Cells of the rack's name at the start of each line."""
     cell: int
     """Width of a broker."""
+    percent: bool
+    """Whether there is room for percentages instead of tens of percent."""
 
     def at(self, x: int, y: int) -> BrokerId | None:
         """The broker drawn at a position, if any."""
@@ -56,9 +60,10 @@ class BrokerMap:
 def broker_map(
     view: LoopView, goals: Goals, width: int, height: int, selected: BrokerId | None = None
 ) -> BrokerMap:
-    """Each broker by its largest deviation, in tens of percent; brokers of a rack by id.
+    """Each broker by its largest deviation; brokers of a rack by id.
 
-    A broker keeps its place, whatever its load. Ids are shown where there is room.
+    A broker keeps its place, whatever its load. Ids are shown where there is room, and where
+    there is more, percentages instead of tens of percent.
     """
     brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
     racks: dict[str, list[Broker]] = {}
@@ -66,10 +71,18 @@ def broker_map(
         racks.setdefault(broker.rack or "-", []).append(broker)
     label = min(LONGEST_RACK, max(map(len, racks), default=0)) + 1
     id_width = max((len(str(b.id)) for b in brokers), default=1)
-    size, most = CELL, max(1, (width - label) // CELL)
-    roomy = max(1, (width - label) // (CELL + id_width + 1 + GAP))
-    if sum(-(-len(held) // roomy) for held in racks.values()) <= height:
-        size, most = CELL + id_width + 1 + GAP, roomy
+    with_ids = CELL + id_width + 1 + GAP
+    in_percent = with_ids + PERCENT - len(INSIDE)
+
+    def across(size: int) -> int:
+        return max(1, (width - label) // size)
+
+    def fits(size: int) -> bool:
+        lines = sum(-(-len(held) // across(size)) for held in racks.values())
+        return lines <= height and label + size <= width
+
+    size = next((size for size in (in_percent, with_ids) if fits(size)), CELL)
+    most, percent = across(size), size == in_percent
     worst = _worst(view, goals)
     lines: list[Cell] = []
     rows: list[tuple[BrokerId, ...]] = []
@@ -80,11 +93,16 @@ def broker_map(
             cells = [
                 span
                 for broker in part
-                for span in _cell(broker, worst.get(broker.id), size, broker.id == selected)
+                for span in _cell(
+                    broker,
+                    _figure(broker, worst.get(broker.id), percent=percent),
+                    size,
+                    selected=broker.id == selected,
+                )
             ]
             lines.append((Span(name.ljust(label), Role.STRONG), *cells))
             rows.append(tuple(b.id for b in part))
-    return BrokerMap(lines=tuple(lines), rows=tuple(rows), label=label, cell=size)
+    return BrokerMap(lines=tuple(lines), rows=tuple(rows), label=label, cell=size, percent=percent)
 
 
 def _worst(view: LoopView, goals: Goals) -> dict[BrokerId, tuple[float, float]]:
@@ -98,26 +116,27 @@ def _worst(view: LoopView, goals: Goals) -> dict[BrokerId, tuple[float, float]]:
     return found
 
 
-def _cell(
-    broker: Broker, worst: tuple[float, float] | None, size: int, selected: bool
-) -> Sequence[Span]:
+def _cell(broker: Broker, figure: Span, size: int, *, selected: bool) -> Sequence[Span]:
     bar = Span(CURSOR if selected else " ", Role.GOOD if selected else Role.PLAIN)
-    text, role = _figure(worst)
+    if size == CELL:
+        return bar, figure
+    name = str(broker.id).rjust(size - len(figure.text) - 2 - GAP)
+    return bar, Span(f"{name} ", Role.STRONG if selected else Role.MUTED), figure, BLANK
+
+
+def _figure(broker: Broker, worst: tuple[float, float] | None, *, percent: bool) -> Span:
+    """`+58%`, or in tens of percent: `+6`, `-5` for 50 % below the average, `+»` beyond 95 %."""
+    text, role = UNKNOWN, Role.MUTED
     if broker.state is BrokerState.DEAD:
         text, role = DEAD, Role.ALARM
-    if size == CELL:
-        return bar, Span(text, role)
-    name = f"{broker.id:>{size - CELL - 1 - GAP}} "
-    return bar, Span(name, Role.STRONG if selected else Role.MUTED), Span(text, role), BLANK
-
-
-def _figure(worst: tuple[float, float] | None) -> tuple[str, Role]:
-    """`+6` for 60 % above the average, `-5` for 50 % below it, `+»` beyond 95 %."""
-    if worst is None:
-        return UNKNOWN, Role.MUTED
-    deviation, tolerance = worst
-    if abs(deviation) <= tolerance:
-        return INSIDE, Role.MUTED
-    tens = round(10 * abs(deviation))
-    digit = str(tens) if tens < 10 else "»"
-    return (f"+{digit}", Role.OVER) if deviation > 0 else (f"-{digit}", Role.UNDER)
+    elif worst is not None:
+        deviation, tolerance = worst
+        tens = round(10 * abs(deviation))
+        if abs(deviation) <= tolerance:
+            text = INSIDE
+        else:
+            role = Role.OVER if deviation > 0 else Role.UNDER
+            text = ("+" if deviation > 0 else "-") + (str(tens) if tens < 10 else "»")
+            if percent and abs(deviation) < 9.995:
+                text = f"{deviation:+.0%}"
+    return Span(text.rjust(PERCENT if percent else len(INSIDE)), role)

@@ -416,13 +416,6 @@ def _off(broker: BrokerId, key: str, facts: _Facts, layout: Layout) -> Cell:
     return (*shown, Span(f" → {name}"), Span(*after))
 
 
-def arrow(before: float, after: float) -> str:
-    """Whether a figure falls, rises or stays the same."""
-    if round(before, 3) == round(after, 3):
-        return "="
-    return "▼" if after < before else "▲"
-
-
 def _counts(snapshot: Snapshot | None) -> dict[BrokerId, Count]:
     if snapshot is None:
         return {}

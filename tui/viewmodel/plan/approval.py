@@ -61,7 +61,8 @@ def balance(plan: Plan) -> str:
 
 def leaders_only(plan: Plan) -> str:
     """A line on what leader changes alone would achieve; empty if nothing."""
-    return f"{plan.leaders_only_text} removed\n" if plan.leaders_only_text else ""
+    text = plan.leaders_only_text
+    return f"instead: {text} removed\n" if text else ""
 
 
 def takes(found: Forecast) -> str:

@@ -124,12 +124,14 @@ def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
 
 
 def brief_reason(move: Move, width: int) -> str:
-    """The reason as far as it fits: in full, its first half, `relieves 1 (out)`, `relieves 1`."""
+    """The reason as far as it fits: all, its first half, `relieves broker 1 (out)`, and less."""
     full = reason_of(move)
     forms = [full, full.partition(";")[0]]
     if relief := _RELIEF.fullmatch(move.reason_text):
         verb, broker, key = relief.groups()
-        forms += [f"{verb} {broker} ({SHORT.get(key, key)})", f"{verb} {broker}"]
+        goal = SHORT.get(key, key)
+        forms += [f"{verb} broker {broker} ({goal})", f"{verb} {broker} ({goal})"]
+        forms += [f"{verb} {broker}"]
     return next((form for form in forms if len(form) <= width), shorten_words(forms[-1], width))
 
 

@@ -179,6 +179,8 @@ def _proof(plan: Plan) -> list[Cell]:
         cell(f"bound {plan.bound:.4g}"),
         cell(f"gap {gap_words}"),
     ]
-    if plan.limited_by:
+    if plan.limited_by.startswith("proved optimal "):
+        items.append(cell(plan.limited_by))
+    elif plan.limited_by and plan.limited_by != "proved optimal":
         items.append(cell(f"limited by: {plan.limited_by}"))
     return items

@@ -157,7 +157,7 @@ def run_keys(run: RunProgress, moment: Moment) -> list[Cell]:
         else None,
         ("run.stop", "X", "stop_run", "abort: cancel in-flight moves")
         if stopping
-        else ("run.stop", "X", "stop_run", "stop: end after in-flight moves"),
+        else ("run.stop", "X", "stop_run", f"stop: {_after_stop(run)}"),
         ("run.throttle", "T", "throttle", "throttle"),
     ]
     return [
@@ -165,6 +165,14 @@ def run_keys(run: RunProgress, moment: Moment) -> list[Cell]:
         for name, key, action, words in filter(None, keys)
         if refusal(action, moment) is None
     ]
+
+
+def _after_stop(run: RunProgress) -> str:
+    """`end after 1 move in flight, 2 are not started`."""
+    flying = count_text(run.count(MoveState.ISSUED), "move")
+    waiting = run.count(MoveState.PLANNED)
+    left = f", {waiting:,} {'is' if waiting == 1 else 'are'} not started" if waiting else ""
+    return f"end after {flying} in flight{left}"
 
 
 def _checked(run: RunProgress, moment: Moment) -> list[Cell]:
@@ -392,6 +400,8 @@ def _done(item: MoveProgress, width: int) -> Cell:
     """A bar and the share; a dash if the move was skipped or is stuck."""
     if item.state in (MoveState.DROPPED, MoveState.STUCK):
         return cell("-".rjust(width - 1))
+    if item.move.bytes_to_copy == 0 and item.state is not MoveState.DONE:
+        return cell("")
     share = move_share(item)
     number = f"{share:.0%}".rjust(4)
     if width <= BAR:

@@ -27,17 +27,31 @@ def _with(deviations: dict[int, float], view: LoopView | None = None) -> LoopVie
 def test_each_broker_has_a_cell_in_the_row_of_its_rack() -> None:
     drawn = broker_map(_with({1: 0.62, 2: -0.48, 3: 0.05}), GOALS, 80, 10)
     assert [plain(line).split() for line in drawn.lines] == [
+        ["a", "1", "+62%"],
+        ["b", "2", "-48%"],
+        ["c", "3", "·"],
+    ]
+    assert drawn.percent
+
+
+def test_with_little_room_deviations_are_in_tens_of_percent() -> None:
+    view = _with({1: 0.62, 2: -0.48, 3: 0.05})
+    drawn = broker_map(view, GOALS, 9, 3)
+    assert [plain(line).split() for line in drawn.lines] == [
         ["a", "1", "+6"],
         ["b", "2", "-5"],
         ["c", "3", "·"],
     ]
+    assert not drawn.percent
+    many = broker_map(_with({0: 0.58, 1: 3.0}, crowded(300, 50, 20_000)), GOALS, 78, 18)
+    assert plain(many.lines[0]).split()[1].startswith("+6")
 
 
 def test_only_brokers_outside_the_band_have_a_colour() -> None:
     drawn = broker_map(_with({1: 3.0, 2: -0.48, 3: 0.05}), GOALS, 80, 10)
     roles = [line[3].role for line in drawn.lines]
     assert roles == [Role.OVER, Role.UNDER, Role.MUTED]
-    assert plain(drawn.lines[0]).split()[-1] == "+»"
+    assert plain(drawn.lines[0]).split()[-1] == "+300%"
 
 
 def test_a_dead_broker_is_an_alarm() -> None:
@@ -45,7 +59,7 @@ def test_a_dead_broker_is_an_alarm() -> None:
     first, *others = view.brokers
     dead = first.model_copy(update={"state": BrokerState.DEAD})
     drawn = broker_map(replace(view, brokers=(dead, *others)), GOALS, 80, 10)
-    assert (drawn.lines[0][3].text, drawn.lines[0][3].role) == (DEAD, Role.ALARM)
+    assert (drawn.lines[0][3].text.strip(), drawn.lines[0][3].role) == (DEAD, Role.ALARM)
 
 
 @pytest.mark.parametrize(("width", "height"), [(58, 8), (78, 18), (118, 20), (198, 40)])

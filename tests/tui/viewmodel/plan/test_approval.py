@@ -1,9 +1,12 @@
 """The text of the question whether to execute a plan."""
 
+from textual.widgets import Static
+
 from model.ids import BrokerId
 from model.plan.plan import LeadersOnly
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import moves, plan, plan_ready
+from tui.screens.dialog import labelled
 from tui.viewmodel.plan.approval import NAMED, touched
 
 
@@ -46,3 +49,20 @@ async def test_the_effect_of_leader_changes_alone_fits_a_small_screen() -> None:
         assert "20 leader changes alone, 0 bytes: 75.0 % of the imbalance" in shown
         assert "Type the cluster's name" in shown
         assert "Approve and run" in shown
+
+
+async def test_the_approval_says_how_the_run_is_stopped_and_undone() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("A")
+        text = next(
+            found
+            for of in on.app.screen.query(Static)
+            if "afterwards" in (found := str(of.content))
+        )
+        assert "afterwards: [X] stops the run, [B] rolls it back once it has ended" in text
+
+
+def test_labels_are_what_is_before_the_colon_of_a_line() -> None:
+    shown = labelled("duration: about 6 s: or more\n9 moves\nlargest deviation: in 6%")
+    bold = [shown.plain[span.start : span.end] for span in shown.spans]
+    assert bold == ["duration:", "largest deviation:"]
