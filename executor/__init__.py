@@ -1,7 +1,6 @@
 """Executes exactly the approved plan, journalled step by step."""
 
 PUBLIC = (
-    "client.changing_calls",
     "client.cluster_admin",
     "client.responses",
     "executor",
