@@ -180,6 +180,21 @@ requirements: ## pin dependency versions and hashes
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group dist --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dist.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --group audit --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/audit.txt
+
+$(VENV)/audit.stamp: requirements/audit.txt
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/pip install --quiet --require-hashes -r requirements/audit.txt
+	@touch $@
+
+.PHONY: audit
+audit: $(VENV)/audit.stamp ## look for known vulnerabilities of the pinned dependencies
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/run.txt -r requirements/web.txt -r requirements/msk.txt
+
+.PHONY: sbom
+sbom: $(VENV)/audit.stamp ## write dist/plimsoll.cdx.json, the pinned dependencies as CycloneDX
+	@mkdir -p dist
+	PYTHONWARNINGS=ignore $(VENV)/audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate -o dist/plimsoll.cdx.json requirements/run.txt
 
 .PHONY: clean
 clean: ## remove what the targets created here

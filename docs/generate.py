@@ -11,6 +11,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,10 @@ END: Final = "<!-- End -->\n"
 """Around the generated part of the README."""
 TESTED: Final = DOCS / "reference" / "tested-versions.json"
 """Written by `make test-versions`: by Kafka version, what its brokers can do."""
+REQUIREMENTS: Final = DOCS.parent / "requirements"
+PINNED: Final = {"run.txt": "plimsoll", "web.txt": "`web`", "msk.txt": "`msk`"}
+"""Files of pinned versions, and which extra needs them."""
+PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 WIDTH: Final = 120
 PACKAGES: Final = ("tui", "control", "lab", "collector", "solver", "executor", "clients", "model")
 """From the top layer down."""
@@ -86,6 +91,7 @@ def pages() -> dict[Path, str]:
         **_page("reference/settings", settings()),
         **_page("reference/metrics", metrics()),
         **_page("reference/log-events", log_events()),
+        **_page("reference/dependencies", dependencies()),
         **_page("architecture", packages()),
         RIGHTS: _between(RIGHTS.read_text("utf-8"), changing_calls()),
         **schemas,
@@ -126,6 +132,32 @@ def changing_calls() -> str:
     for (request, right), purposes in by_right.items():
         rows.append(f"| {request} | {right} | {'; '.join(purposes)} |")
     return "\n".join(rows)
+
+
+# ---- dependencies
+
+
+def dependencies() -> str:
+    """A table of the pinned packages and their licences, by what needs them."""
+    rows = ["| package | licence | needed by |", "|---|---|---|"]
+    seen: dict[str, str] = {}
+    for file, needed_by in PINNED.items():
+        for name in PIN.findall((REQUIREMENTS / file).read_text("utf-8")):
+            seen.setdefault(name, needed_by)
+    rows += [f"| {name} | {_licence(name)} | {by} |" for name, by in sorted(seen.items())]
+    return "\n".join(rows)
+
+
+def _licence(package: str) -> str:
+    """The licence as the package states it: SPDX expression, classifiers or first line."""
+    stated = metadata(package)
+    expression, line = (
+        next(iter(stated.get_all(name) or ()), "").partition("\n")[0]
+        for name in ("License-Expression", "License")
+    )
+    classifiers = stated.get_all("Classifier") or ()
+    named = "; ".join(c.split(" :: ")[-1] for c in classifiers if c.startswith("License :: "))
+    return expression or named or line or "not stated"
 
 
 # ---- versions
