@@ -35,11 +35,19 @@ SLOW_MS: Final = 50.0
 AGAIN: Final = 2
 MODES: Final = "1234567"
 NEVER: Final = frozenset(
-    {"app.break", "app.quit", "log.newest", "overview.resource", "brokers.cancel"}
+    {
+        "app.break",
+        "app.quit",
+        "log.newest",
+        "overview.resource",
+        "brokers.cancel",
+        "dialog.down",
+        "dialog.up",
+    }
 )
 """Bindings whose answer is the end of the screen, one whose key the log's pane has
-itself, which counts where a user gives it another, one for narrow terminals, and one
-that closes a dialog as in a scene that is here."""
+itself, which counts where a user gives it another, one for narrow terminals, one that
+closes a dialog as in a scene that is here, and two for dialogs that do not fit."""
 LEAVING: Final = frozenset({"quit", "app.quit"})
 """Their actions, while no run goes on."""
 
