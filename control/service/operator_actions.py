@@ -305,7 +305,7 @@ class OperatorActions:
             return ActionResult(message="no run starts until plimsoll ctl resume")
         loop.steering.pause()
         run_id = self._run_of(loop)
-        message = f"run {run_id} starts no more moves until plimsoll ctl resume"
+        message = f"{_named_run(run_id)} starts no more moves until plimsoll ctl resume"
         return ActionResult(message=message, run_id=run_id, plan_hash=self._plan_of(loop))
 
     def _resume(self, loop: "Loop") -> ActionResult:
@@ -320,7 +320,7 @@ class OperatorActions:
         loop.steering.resume()
         run_id = self._run_of(loop)
         return ActionResult(
-            message=f"run {run_id} continues", run_id=run_id, plan_hash=self._plan_of(loop)
+            message=f"{_named_run(run_id)} continues", run_id=run_id, plan_hash=self._plan_of(loop)
         )
 
     def _stop(self, request: ActionRequest, loop: "Loop", *, aborts: bool) -> ActionResult:
@@ -337,7 +337,7 @@ class OperatorActions:
         else:
             loop.steering.stop()
         how = "cancelling in-flight moves" if aborts else "after its in-flight moves"
-        message = f"run {run_id} stops, {how}; no run starts until plimsoll ctl resume"
+        message = f"{_named_run(run_id)} stops, {how}; no run starts until plimsoll ctl resume"
         return ActionResult(message=message, run_id=run_id, plan_hash=plan_hash)
 
     def _approve(self, request: ActionRequest, loop: "Loop") -> ActionResult:
@@ -374,13 +374,13 @@ class OperatorActions:
         loop.steering.throttle(per_s)
         words = "auto" if per_s is None else rate_text(per_s)
         run_id = self._run_of(loop)
-        message = f"throttle of run {run_id}: {words}"
+        message = f"throttle of {_named_run(run_id)}: {words}"
         return ActionResult(message=message, run_id=run_id, plan_hash=self._plan_of(loop))
 
     def _run_of(self, loop: "Loop") -> str:
-        """Id of the run in progress; `that starts` before the executor has named it."""
+        """Id of the run in progress; empty before the executor has named it."""
         run = self.run_in_progress(loop)
-        return "that starts" if run is None else run.run_id
+        return "" if run is None else run.run_id
 
     def _plan_of(self, loop: "Loop") -> str:
         run = self.run_in_progress(loop)
@@ -449,3 +449,7 @@ def _with_answer(result: ActionResult, loop: "Loop") -> ActionResult:
 
 def _reason(exc: Exception) -> str:
     return printable(str(exc)) if isinstance(exc, PlimsollError) else f"internal error: {exc!r}"
+
+
+def _named_run(run_id: str) -> str:
+    return f"run {run_id}" if run_id else "the run"

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,10 +96,11 @@ class Site:
         return self.executor.steering.paused
 
     def running(self) -> None:
-        view = self.loop.wait(
-            lambda v: v.run is not None and v.run.state is RunState.RUNNING, LONG_S
-        )
-        assert view
+        deadline = time.monotonic() + LONG_S
+        # The state of the service sees a view after those who wait for one.
+        while self.actions.run_in_progress(self.loop) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def waiting(self) -> str:
         """Hash of the plan, once it waits for a person."""
