@@ -53,7 +53,8 @@ check: $(VENV)/dev.stamp ## lint, format, wording, types, layers
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
-	$(BIN)/python -m pytest -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
+	@# Half of the time, tests wait: for threads, timeouts and other processes.
+	$(BIN)/python -m pytest -n 4 -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
 
