@@ -35,11 +35,9 @@ from executor.journal.run_history import (
 from executor.journal.run_journal import PLAN_SUFFIX, SUFFIX, new_run_id
 from executor.throttle.quota import ThrottleSettings
 from model.files import canonical
-from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId, TopicName
-from model.plan.plan import Move, Plan, PlanStatus
+from model.plan.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord, RunState
-from model.snapshot.snapshot import StorageKind
+from tests.support.executor import plan_builders
 
 TABLE: Final = Path(__file__).with_name("longevity.md")
 RUNS: Final = 50_000
@@ -64,49 +62,20 @@ HEAD: Final = (
 REPEATS: Final = 3
 
 
-def moves_of(number: int) -> tuple[Move, ...]:
+def moves_of(number: int) -> list[Move]:
     """The moves of a run: others than those of the run before."""
-    return tuple(
-        Move(
-            topic=TopicName(f"topic-{at // 20}"),
-            topic_id="",
-            partition=at % 20,
-            storage=StorageKind.REPLICATED,
-            replicas_before=(BrokerId(1), BrokerId(2)),
-            replicas_after=(BrokerId(3), BrokerId(2)),
-            leader_before=BrokerId(1),
-            leader_after=BrokerId(3),
-            bytes_to_copy=10**6,
-            gain=0.0,
-            reason="benchmark",
-        )
+    return [
+        plan_builders.move(at % 20, (1, 2), (3, 2), topic=f"topic-{at // 20}", bytes_to_copy=10**6)
         for at in ((number * MOVES + i) % PARTITIONS for i in range(MOVES))
-    )
-
-
-def plan_of(moves: tuple[Move, ...]) -> Plan:
-    """A sealed plan of these moves."""
-    return Plan(
-        cluster_id=CLUSTER,
-        snapshot_fingerprint="",
-        snapshot_taken_at_ms=0,
-        live_brokers=(BrokerId(1), BrokerId(2), BrokerId(3)),
-        goals=Goals(),
-        limits=SolveLimits(),
-        status=PlanStatus.IMPROVED,
-        objective_before=1.0,
-        objective=0.0,
-        bound=0.0,
-        move_price=0.1,
-        levels={},
-        brokers=(),
-        moves=moves,
-    ).seal()
+    ]
 
 
 def fill(folder: Path, runs: int, now_s: float) -> None:
     """Write journals as runs do, without syncing each record."""
-    plans = [plan_of(moves_of(number)) for number in range(PARTITIONS // MOVES)]
+    plans = [
+        plan_builders.plan(moves_of(number), cluster_id=CLUSTER)
+        for number in range(PARTITIONS // MOVES)
+    ]
     documents = [canonical(plan.model_dump(mode="json")) for plan in plans]
     for number in range(1, runs + 1):
         plan, document = plans[number % len(plans)], documents[number % len(plans)]

@@ -26,8 +26,7 @@ class RunningExecutor(CordonExecutor, Protocol):
 
 def refuse_marking(files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId]) -> None:
     """Raise GuardrailRefused where brokers can be neither excluded nor included now."""
-    refuse_conflicts(files.of(cluster_id), brokers)
-    refuse_marked(files.marks(cluster_id), cluster_id, brokers, AWAY)
+    _refuse(files, files.marks(cluster_id), cluster_id, brokers)
 
 
 def includable(live: Iterable[Broker], marks: Marks, cluster_id: str) -> tuple[Broker, ...]:
@@ -91,8 +90,12 @@ def _change(
     """Change marks, unless a task has been requested for one of the brokers meanwhile."""
 
     def checked(marks: Marks) -> Marks:
-        refuse_conflicts(files.of(cluster_id), brokers)
-        refuse_marked(marks, cluster_id, brokers, AWAY)
+        _refuse(files, marks, cluster_id, brokers)
         return change(marks)
 
     return files.change_marks(cluster_id, checked)
+
+
+def _refuse(files: TaskFiles, marks: Marks, cluster_id: str, brokers: Sequence[BrokerId]) -> None:
+    refuse_conflicts(files.of(cluster_id), brokers)
+    refuse_marked(marks, cluster_id, brokers, AWAY)
