@@ -183,7 +183,7 @@ class Sampled:
         self._samples = SAMPLES.empty_table()
         self._vectors = VECTORS.empty_table()
         self._cluster = placement()
-        self._waiting: list[tuple[float, Snapshot | None, Steadiness | None]] = []
+        self._waiting: list[tuple[float, Snapshot, Steadiness | None]] = []
         self._due_s = 0.0
         self._seen: tuple[Snapshot | None, Steadiness | None] = (None, None)
 
@@ -194,8 +194,7 @@ class Sampled:
             self._take(self._records.sample())
             self._due_s += self._records.course.interval_s
         while self._waiting and self._waiting[0][0] <= until_s:
-            _, snapshot, steadiness = self._waiting.pop(0)
-            self._seen = snapshot or self._seen[0], steadiness
+            self._seen = self._waiting.pop(0)[1:]
 
     def _take(self, found: pa.Table) -> None:
         interval_s = self._records.course.interval_s
@@ -207,11 +206,11 @@ class Sampled:
         changes = load_changes(self._samples)
         kept = _since(changes.kept(self._samples), newest_ms - window_ms)
         fresh = load_vectors(kept, Window(window_ms=window_ms))
-        snapshot = None
         if len(fresh):
             self._vectors = newest_vectors(self._vectors, fresh)
             snapshot = assemble(self._cluster, self._vectors, window_s=window_ms / 1000)
-        self._waiting.append((self._due_s + BATCH_S, snapshot, changes.steadiness))
+            steadiness = changes.of(self._vectors)
+            self._waiting.append((self._due_s + BATCH_S, snapshot, steadiness))
 
     def start(self) -> None:
         """There is nothing to connect to."""

@@ -24,7 +24,7 @@ from collector.collector_settings import CollectorSettings
 from collector.group_lag import consumer_lag
 from collector.history.forecast_slots import SlotForecaster
 from collector.history.vector_files import VectorFiles
-from collector.load_changes import load_changes
+from collector.load_changes import NO_CHANGES, LoadChanges, load_changes
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
@@ -314,9 +314,7 @@ class Collector(Closing):
             changes = load_changes(self._early)
             vectors = load_vectors(changes.kept(self._early), self.window)
             if len(vectors):
-                self._steadiness = changes.steadiness
-                self.vectors = self._recreations.own(newest_vectors(self.vectors, vectors))
-                self._assemble()
+                self._measured(vectors, changes)
             self._changed.notify_all()
 
     def _has_caught_up(self, vectors: pa.Table) -> bool:
@@ -459,10 +457,20 @@ class Collector(Closing):
             self._streamed |= bool(len(vectors))
             if len(vectors) and self._has_caught_up(vectors):
                 self._early = None
-                self.vectors = self._recreations.own(newest_vectors(self.vectors, vectors))
-                self._steadiness = None if self._stream is None else self._stream.steadiness
-                self._assemble()
+                stream = self._stream
+                self._measured(vectors, NO_CHANGES if stream is None else stream.changes)
             self._changed.notify_all()
+
+    def _measured(self, fresh: pa.Table, changes: LoadChanges) -> None:
+        """Take fresh vectors, and what the same samples say about changes of load."""
+        self.vectors = self._recreations.own(newest_vectors(self.vectors, fresh))
+        vectors = self.vectors
+        if self.cluster is not None:
+            # Vectors of topics that were deleted stay for a minute.
+            names = pa.array([str(topic.name) for topic in self.cluster.topics], pa.string())
+            vectors = vectors.filter(pc.is_in(vectors["topic"], names))
+        self._steadiness = changes.of(vectors)
+        self._assemble()
 
     def _assemble(self) -> None:
         if self.cluster is not None:

@@ -6,11 +6,12 @@ newest leader all along, so that a move of a leader is not a change of load.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from collector.change_points import agrees, last_levels, relative_error
@@ -65,6 +66,29 @@ class LoadChanges:
         for (topic, number), since_ms in self.partitions.items():
             since[rows.find(topic, number)] = since_ms
         return samples.filter(pa.array(rows.time_ms >= since[rows.group]))
+
+    def of(self, vectors: pa.Table) -> Steadiness | None:
+        """How steady the loads in these vectors are, schema `VECTORS`; None as in `steadiness`.
+
+        They are not measured while any stands on samples from before a change of its broker. Later
+        changes of single partitions do not count, since there are many by mere noise.
+        """
+        if self.steadiness is None:
+            return None
+        since = np.zeros(len(vectors), np.int64)
+        leader = vectors["broker"].to_numpy()
+        for broker, since_ms in self.brokers.items():
+            since[leader == broker] = since_ms
+        for (topic, number), since_ms in self.partitions.items():
+            named = pc.equal(vectors["topic"], topic)
+            same = pc.and_(named, pc.equal(vectors["partition"], number)).to_numpy()
+            since[same] = np.minimum(since[same], since_ms)
+        began = pc.subtract(vectors["time_ms"], vectors["span_ms"]).to_numpy()
+        return replace(self.steadiness, measured=bool((began >= since).all()))
+
+
+NO_CHANGES: Final = LoadChanges(steadiness=None)
+"""What is known without samples."""
 
 
 def load_changes(samples: pa.Table) -> LoadChanges:

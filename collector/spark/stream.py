@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.history.vector_files import VectorFiles
-from collector.load_changes import load_changes
+from collector.load_changes import NO_CHANGES, load_changes
 from collector.reports.metric_topics import DECODERS
 from collector.reports.reporters import Reporters, TopicSubscription
 from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
@@ -46,7 +46,6 @@ from collector.spark.vectors import VECTORS, Window, concatenate, load_vectors
 from collector.state_dir import discard_old
 from collector.window_cache import WindowCache
 from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
-from model.snapshot.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -159,8 +158,8 @@ class LoadStream:
         kept_ms = max(job.window.window_ms, CHANGE_WINDOW_MS)
         self._recent = WindowCache(job.checkpoint / "recent", kept_ms)
         self._query: StreamingQuery | None = None
-        self.steadiness: Steadiness | None = None
-        """How steady the loads of the newest batch are; None with too few samples."""
+        self.changes = NO_CHANGES
+        """When loads last changed, as of the newest batch."""
         self.ahead_s = 0.0
         """Seconds by which the newest batch is ahead of the clock, if none of its samples counts
         for that reason; else 0."""
@@ -302,9 +301,8 @@ class LoadStream:
             self.ahead_s = (newest_ms - now_ms) / 1000
         if found.num_rows:
             recent = self._recent.add(batch, found, now_ms)
-            changes = load_changes(recent)
-            self.steadiness = changes.steadiness
-            vectors = self._vectors(self._newest(changes.kept(recent)))
+            self.changes = load_changes(recent)
+            vectors = self._vectors(self._newest(self.changes.kept(recent)))
             if reporters is not None:
                 vectors = reporters.complete(vectors)
             self._history.append(vectors, self._query_id(frame), batch)

@@ -41,6 +41,8 @@ class LoadShift:
     was found."""
     agrees: bool = True
     """Whether the newest sample is at that level, too."""
+    measured: bool = True
+    """Whether all loads have been measured since they changed."""
     uncertain: str = ""
     """Why no broker is out of tolerance for certain; empty where one is."""
     unread: str = ""
@@ -56,6 +58,7 @@ class LoadShift:
         return cls(
             level_s=None if steadiness.changed_ms is None else steadiness.level_s,
             agrees=steadiness.agrees,
+            measured=steadiness.measured,
             uncertain=uncertain_text(evaluation, goals, steadiness.noise),
             unread=unread_text(evaluation, goals, steadiness.unread),
             early=early_text(steadiness),
@@ -73,6 +76,8 @@ class LoadShift:
         level_s = needed_s if self.level_s is None else min(needed_s, self.level_s)
         if level_s < BURST_S:
             return f"the load shifted {level_s:.0f} s ago; a burst may end within {BURST_S:.0f} s"
+        if not self.measured:
+            return "not every partition has been measured since the load shifted"
         if not self.agrees:
             return "the newest sample shows another load; waiting for the next one"
         return self.uncertain

@@ -538,11 +538,13 @@ class Loop(Closing):
         return not self._closing.is_set()
 
     def _look(self, observer: Observer) -> None:
+        # In this order: newer loads than what is known of them are safe, older ones are not.
+        steadiness = observer.steadiness()
         brokers, seen = observer.brokers(), observer.snapshot()
         with self._changed:
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
-            state.steadiness = observer.steadiness()
+            state.steadiness = steadiness
             state.left_out_ahead_s = observer.ahead_s()
             if brokers:
                 state.retry = None

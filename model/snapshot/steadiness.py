@@ -24,6 +24,9 @@ class Steadiness:
     """Standard error of what each broker takes in as leader, as a share of it; inf while
     there are too few samples to tell."""
 
+    measured: bool = True
+    """Whether all loads have been measured since those of their broker changed; until then, some
+    are a mixture of the old and the new one."""
     unread: frozenset[BrokerId] = frozenset()
     """Leaders whose consumer groups read materially less or more than arrives: they have
     stopped, catch up, or commit rarely."""

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from collector.assemble import newest_vectors
 from collector.load_changes import LoadChanges, load_changes
 from collector.samples import SAMPLES
-from collector.spark.vectors import Window, load_vectors
+from collector.spark.vectors import VECTORS, Window, load_vectors
 from tests.support.collector.sample_rows import START_MS, figures, sample, table
 
 Rate = Callable[[int, int], int]
@@ -74,6 +75,29 @@ def test_the_loads_after_a_step_are_no_mixture() -> None:
     samples = window(step(7, {2, 3}))
     vectors = figures(load_vectors(load_changes(samples).kept(samples), Window(window_ms=15_000)))
     assert [v["net_in"] for v in vectors] == pytest.approx([1e5, 1e5, 2e5, 2e5, 1e5, 1e5])
+
+
+@pytest.mark.parametrize("changed", [{2, 3}, {2}])
+def test_loads_are_measured_once_none_is_from_before_the_change(changed: set[int]) -> None:
+    """A partition without a new vector keeps its old one, which a new plan must not be made on."""
+    at = 5
+    whole, known, measured = window(step(at, changed, 9)), VECTORS.empty_table(), []
+    for second in range(at, END):
+        samples = whole.filter(pc.field("time_ms") <= START_MS + 1000 * second)
+        found = load_changes(samples)
+        fresh = load_vectors(found.kept(samples), Window(window_ms=15_000))
+        known = newest_vectors(known, fresh)
+        steadiness = found.of(known)
+        assert steadiness is not None
+        loads = {v["partition"]: v["net_in"] for v in figures(known)}
+        if steadiness.changed_ms is not None:
+            new = {number: loads[number] > 8.9e5 for number in changed}
+            assert steadiness.measured is all(new.values()), second
+            measured.append(steadiness.measured)
+        else:
+            assert steadiness.measured
+    assert measured[0] is False
+    assert measured[-1] is True
 
 
 def test_a_shift_between_large_partitions_of_one_broker_is_seen() -> None:

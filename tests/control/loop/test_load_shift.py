@@ -45,6 +45,12 @@ def test_a_sample_that_contradicts_the_shift_is_waited_for() -> None:
     assert "next one" in LoadShift(level_s=BURST_S, agrees=False).doubt(30)
 
 
+def test_loads_from_before_the_shift_are_replaced_first() -> None:
+    shift = LoadShift(level_s=BURST_S, measured=False)
+    assert "not every partition has been measured" in shift.doubt(30)
+    assert shift.doubt(PATIENCE_S) == ""
+
+
 def test_loads_that_are_never_steady_do_not_hold_back_for_ever() -> None:
     wild = LoadShift(level_s=1.0, agrees=False, uncertain="noise")
     assert wild.doubt(PATIENCE_S - 1)
