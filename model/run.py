@@ -63,6 +63,8 @@ class MoveProgress:
     """Of these, repetitions without effect so far; not those of a resumed run."""
     note: str = ""
     """Why it was skipped, cancelled or is stuck; else observations on it."""
+    unneeded: bool = False
+    """Whether it was skipped since its reason has passed, as that of a dead broker's return."""
 
     @property
     def seconds(self) -> float | None:

@@ -566,7 +566,9 @@ def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
                 stall_s=tuple(detail["stall_s"]) if detail.get("stall_s") else None,
             )
         case JournalEvent.DROPPED:
-            return replace(at, state=MoveState.DROPPED, note=detail["reason"])
+            unneeded = bool(detail.get("unneeded"))
+            note = detail["reason"]
+            return replace(at, state=MoveState.DROPPED, note=note, unneeded=unneeded)
         case JournalEvent.STUCK:
             return replace(at, state=MoveState.STUCK, note=detail["reason"])
     return at

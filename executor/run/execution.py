@@ -22,7 +22,7 @@ from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.log_events import LogEvent, named
 from model.plan.plan import Move
-from model.run import MoveState, RunReport, RunState
+from model.run import MoveProgress, MoveState, RunReport, RunState
 from model.units import count_text
 
 _log = logging.getLogger("plimsoll.executor")
@@ -258,32 +258,39 @@ class Execution:
             self._waiting = [*moves, *self._waiting]
         fitting = []
         for move in (m for m in moves if m.id in found):
-            if reason := self._unneeded(move, found[move.id]):
-                self._record([events.Failed(move, MoveState.DROPPED, reason)])
+            if skipped := self._skipped(move, found[move.id]):
+                self._record([skipped])
             else:
                 fitting.append(move)
         return fitting
 
-    def _unneeded(self, move: Move, seen: ObservedMove) -> str:
-        """Why a move is not started; empty where it is."""
+    def _skipped(self, move: Move, seen: ObservedMove) -> events.Failed | None:
+        """The event of a move that is not started; None where it is."""
         if not seen.is_as_before(move):
-            return seen.reason or f"someone else moves {move.id}"
+            reason = seen.reason or f"someone else moves {move.id}"
+            return events.Failed(move, MoveState.DROPPED, reason)
         if seen.view is None:
-            return ""
-        return move_progress.returned(move, self._context.dead, seen.view)
+            return None
+        reason = move_progress.returned(move, self._context.dead, seen.view)
+        return events.Failed(move, MoveState.DROPPED, reason, unneeded=True) if reason else None
 
     def _outcome(self) -> tuple[RunState, str]:
         if reason := self._gate.halted:
             is_intended = reason in (STOPPED, ABORTED, CLOSED)
             return RunState.STOPPED if is_intended else RunState.FAILED, reason
-        failed = self._state.among(MoveState.DROPPED, MoveState.STUCK)
-        if not failed:
-            return RunState.DONE, ""
+        ended = (MoveState.DROPPED, MoveState.STUCK)
+        skipped = [self._state.of(move) for move in self._state.among(*ended)]
         planned = count_text(len(self._context.plan.moves), "move")
-        return RunState.FAILED, (
-            f"{len(failed)} of {planned} could not be made, the first of "
-            f"{failed[0].id}: {self._state.of(failed[0]).note}"
-        )
+        if failed := [at for at in skipped if not at.unneeded]:
+            return RunState.FAILED, f"{len(failed)} of {planned} could not be made{_first(failed)}"
+        if skipped:
+            return RunState.DONE, f"{len(skipped)} of {planned} not needed{_first(skipped)}"
+        return RunState.DONE, ""
+
+
+def _first(moves: Sequence[MoveProgress]) -> str:
+    """The first of some moves, and its reason."""
+    return f", the first of {moves[0].move.id}: {moves[0].note}"
 
 
 def _warn(left: str) -> None:

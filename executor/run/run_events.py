@@ -111,6 +111,8 @@ class Failed(RunEvent):
     state: MoveState
     """DROPPED or STUCK."""
     reason: str
+    unneeded: bool = False
+    """Whether it was skipped since nothing is wrong any longer where it would have moved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,8 +198,9 @@ class LiveRunState:
     def _failed(self, event: events.Failed) -> None:
         is_stuck = event.state is MoveState.STUCK
         kind = JournalEvent.STUCK if is_stuck else JournalEvent.DROPPED
-        self._journal.write(kind, [event.move], reason=event.reason)
-        self._change(event.move, state=event.state, note=event.reason)
+        detail = {"unneeded": True} if event.unneeded else {}
+        self._journal.write(kind, [event.move], reason=event.reason, **detail)
+        self._change(event.move, state=event.state, note=event.reason, unneeded=event.unneeded)
         self.show()
 
     @apply.register

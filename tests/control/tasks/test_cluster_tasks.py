@@ -1,6 +1,7 @@
 """Tasks on log directories, topics and the whole cluster, killed, continued and refused."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from control.tasks.task_request import TaskRequest, requested_task
 from executor.timing import RunLimits
 from model.errors import ExecutionStopped, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
-from model.run import RunProgress
+from model.run import MoveState, RunProgress, RunState
 from tests.support.control.simulated_disks import SimulatedDisks
 from tests.support.control.simulated_tasks import TOPIC, killed_tasks
+from tests.support.executor.simulated_runs import Killed
 
 PLACES = [(1, 2), (2, 3), (1, 3), (4, 1), (2, 4)]
 LIES = {(0, 1): "/a", (2, 1): "/a", (3, 1): "/b"}
@@ -163,9 +165,11 @@ def test_partitions_that_cannot_be_healed_are_named_and_the_task_stays_open(tmp_
     assert task.is_open
 
 
+@pytest.mark.parametrize("killed", [False, True])
 def test_replicas_of_a_broker_that_returns_halfway_stay_where_they_have_not_moved(
-    tmp_path: Path,
+    tmp_path: Path, killed: bool
 ) -> None:
+    """A run that skips them has done all it should, also if another process resumes it."""
     places = [(4, 1), (2, 4), (4, 3)]
     at = ClusterTask(
         folder=tmp_path,
@@ -175,6 +179,9 @@ def test_replicas_of_a_broker_that_returns_halfway_stay_where_they_have_not_move
         operation=Operation.REPAIR,
         limits=RunLimits(moves_in_flight=1),
     )
+    # So that one is skipped while another is still copied.
+    for size, partition in enumerate(at.cluster.partitions.values(), 1):
+        partition.log_bytes *= 20 * size
     at.cluster.kill(BrokerId(4))
     at.cluster.advance(30.0)
 
@@ -182,10 +189,19 @@ def test_replicas_of_a_broker_that_returns_halfway_stay_where_they_have_not_move
         broker = at.cluster.brokers[BrokerId(4)]
         if not broker.alive and any(move.done_at_ms for move in progress.moves):
             at.cluster.revive(BrokerId(4))
+        if killed and any(move.state is MoveState.DROPPED for move in progress.moves):
+            raise Killed
 
     at.on_progress = on_progress
-    task = at.work()
+    if killed:
+        with pytest.raises(Killed):
+            at.work()
+        killed = False
+    task = at.continued()
     assert (task.phase, len(task.plans)) == (TaskPhase.DONE, 1)
+    (run,) = at.executor().runs(tmp_path / "journal", "simulated")
+    assert run.state is RunState.DONE
+    assert re.search("of 3 moves not needed, .* broker 4 has returned", run.reason)
     left = [before for before, now in zip(places, at.lists, strict=True) if 4 not in now]
     assert 0 < len(left) < len(places)
     assert [{*now} for now in at.lists if 4 in now] == [{*p} for p in places if p not in left]
