@@ -21,6 +21,7 @@ from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from control.settings.solve_table import task_limits
 from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks.operations import OPERATIONS
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan, TaskParts
 from control.tasks.task_request import TaskRequest, requested_task
@@ -82,6 +83,10 @@ def request(
     if options.dry_run:
         return rehearse(settings, snapshot, task, options, output)
     if not again:
+        rules = OPERATIONS[task.operation]
+        if rules.needless(task, snapshot, settings.goals):
+            print_line(f"{rules.verified(task)}; nothing to do")
+            return Exit.DONE
         task = files.store(task)
     print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
     return work_on(settings, task, options, output, snapshot)

@@ -13,6 +13,7 @@ from control.tasks.operation_rules import (
     nothing_forbids,
 )
 from control.tasks.task_parts import FoundPlan, NoPlan, TaskParts
+from model.goals.goals import Goals
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import Snapshot
 
@@ -33,8 +34,14 @@ def _left(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
     return Left.of(broken_partitions(observe(), parts.goals), "still broken")
 
 
+def _is_whole(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> bool:
+    del task
+    return not broken_partitions(snapshot, goals)
+
+
 REPAIR: Final = OperationRules(
     refuse=nothing_forbids,
+    needless=_is_whole,
     find=_find,
     left=_left,
     mark=None,

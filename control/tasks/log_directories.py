@@ -161,6 +161,11 @@ def _left_failed(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
     return Left.of([snapshot.id(row) for row in rows], "still in failed log directories")
 
 
+def _is_healed(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> bool:
+    del goals
+    return not lost_rows(snapshot, healed_brokers(task, snapshot))
+
+
 def _healed(task: BrokerTask) -> str:
     of = f" of {healed_text(task)}" if task.brokers else ""
     return f"no failed log directory{of} holds a replica"
@@ -181,6 +186,7 @@ DISK_REMOVE: Final = OperationRules(
 )
 DISK_HEAL: Final = OperationRules(
     refuse=nothing_forbids,
+    needless=_is_healed,
     find=_find_healing,
     left=_left_failed,
     mark=None,

@@ -55,6 +55,12 @@ def nothing_forbids(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
     """Refuse nothing: the plan names what cannot be done."""
 
 
+def always_needed(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> bool:
+    """A request is recorded whatever the cluster shows: it marks or cordons something, too."""
+    del task, snapshot, goals
+    return False
+
+
 def no_cordon(task: BrokerTask, parts: TaskParts) -> None:
     """The operation needs no cordon."""
 
@@ -71,6 +77,8 @@ class OperationRules:
 
     refuse: Callable[[BrokerTask, Snapshot, Goals], None]
     """Raise GuardrailRefused where the request is impossible, before anything is stored."""
+    needless: Callable[[BrokerTask, Snapshot, Goals], bool] = always_needed
+    """Whether the cluster is as requested, so that no task is recorded."""
     find: Callable[[BrokerTask, Snapshot, TaskParts], FoundPlan]
     """Find its next plan. Raises GuardrailRefused where it is impossible, else NoPlan."""
     left: Callable[[BrokerTask, TaskParts, Observe], Left]

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import numpy as np
+
 from control.planning.least_bytes import bound_sentence
 from control.planning.replication_request import (
     least_replication,
@@ -89,8 +91,17 @@ def _verified(task: BrokerTask) -> str:
     return f"every partition of {of} has {count_text(_replicas(task), 'replica')}"
 
 
+def _is_set(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> bool:
+    del goals
+    names = [t.name for t in snapshot.header.topics]
+    mine = np.isin(snapshot.partitions.topic, [names.index(t) for t in _known(task, snapshot)])
+    counts = np.bincount(snapshot.replica_row, minlength=len(snapshot))
+    return bool(mine.any() and (counts[mine] == _replicas(task)).all())
+
+
 SET_REPLICAS: Final = OperationRules(
     refuse=_refuse,
+    needless=_is_set,
     find=_find,
     left=_left,
     mark=None,

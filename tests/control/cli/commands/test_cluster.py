@@ -43,6 +43,7 @@ def test_a_whole_cluster_needs_no_repair(at: SimulatedDisks) -> None:
     found = plimsoll(*REPAIR, *CHANGING)
     assert "nothing is broken" in words(found.stderr)
     assert at.lists == PLACES
+    assert answer("task", "list", "--all")["tasks"] == []
 
 
 def test_dead_brokers_failed_directories_and_racks_are_repaired_and_nothing_else_moves(

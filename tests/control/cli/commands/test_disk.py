@@ -360,5 +360,6 @@ def test_heal_ends_where_no_directory_has_failed(make: Make) -> None:
     at = make()
     found = plimsoll(*HEAL, *CHANGING)
     assert "no failed log directory holds a replica; nothing to do" in words(found.stderr)
+    assert answer("task", "list", "--all")["tasks"] == []
     assert at.lists == PLACES
     assert Goals().emptied == ()

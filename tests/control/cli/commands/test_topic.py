@@ -30,6 +30,7 @@ def test_replicas_are_added_and_removed(at: SimulatedTask) -> None:
     assert leaders == [place[0] for place in PLACES]
     already = plimsoll(*SET, TOPIC, "1", *CHANGING)
     assert "every partition of the topic has 1 replica; nothing to do" in words(already.stderr)
+    assert len(answer("task", "list", "--all")["tasks"]) == 2
 
 
 def test_a_rollback_restores_the_replication_factor(at: SimulatedTask) -> None:
