@@ -10,6 +10,7 @@ from tests.support.executor.s3_server import BUCKET, place, s3_server
 
 SETTINGS = """
 window_s = 5.0
+timeout_s = 4
 
 [archive]
 endpoint_url = "{endpoint}"
