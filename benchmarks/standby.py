@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
 import statistics
 import subprocess
@@ -48,12 +47,10 @@ MOST_S: Final = 180.0
 POLL_S: Final = 0.05
 ACTS_S: Final = (3.0, 8.0)
 """Seconds from the resumption of the run to the kill: a random time between these."""
-WAITING: Final = re.compile(r"unless it is renewed within ([\d.]+) s")
-IDLE_S: Final = 25.0
-"""The lease of a run is shorter than this while no request is open."""
+OPEN_S: Final = 30.0
+"""Time within which the next request of a run is waited for."""
 LEASES: Final = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
 SETTINGS: Final = """
-timeout_s = 2
 bootstrap_server = "{bootstrap}"
 state_dir = "{folder}/state"
 throttle = "{throttle}"
@@ -121,12 +118,12 @@ class Host:
         log = self.folder / "log.jsonl"
         return log.read_text().count(f'"event": "{event}"') if log.exists() else 0
 
-    def waited_for_s(self) -> list[float]:
-        """The durations of other hosts' leases of a run, each as it was waited for."""
-        log = self.folder / "log.jsonl"
-        lines = log.read_text().splitlines() if log.exists() else []
-        waiting = [line for line in lines if '"event": "lease.waiting"' in line]
-        return [float(match[1]) for line in waiting for match in WAITING.finditer(line)]
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether the newest record of the run announces a request for moves."""
+        found = self.journal()
+        records = () if found is None else scan(found.read_bytes(), found.stem).records
+        return bool(records) and records[-1].event is JournalEvent.ISSUING
 
     def journal(self) -> Path | None:
         """The journal of the only run; None where it is not here yet."""
@@ -223,18 +220,23 @@ def begin(cluster: LocalCluster, host: Host, kind: str) -> Plan:
     return plan
 
 
-def take_over(leader: Host, standby: Host, seen: Seen, rng: random.Random) -> None:
-    """Kill the leader while its run copies, and wait until the other one acts."""
+def take_over(leader: Host, standby: Host, seen: Seen, rng: random.Random, *, asks: bool) -> None:
+    """Kill the leader while its run copies, and wait until the other one acts.
+
+    asks: kill it while a request of the run has no answer yet.
+    """
     time.sleep(rng.uniform(*ACTS_S))
+    deadline_s = time.monotonic() + OPEN_S
+    while asks and not leader.waits_for_answer and time.monotonic() < deadline_s:
+        time.sleep(0.001)
     led, resumed = standby.logged("standby.leads"), leader.resumed()
-    waits = len(standby.waited_for_s())
     leader.kill()
     killed_s = time.monotonic()
     leads_s = wait(lambda: standby.logged("standby.leads") > led, "the standby leads")
     acts_s = wait(lambda: standby.resumed() > resumed, "the standby resumes the run")
     seen.leads_s.append(leads_s - killed_s)
     seen.acts_s.append(acts_s - killed_s)
-    seen.was_open.append(max(standby.waited_for_s()[waits:], default=0.0) > IDLE_S)
+    seen.was_open.append(leader.waits_for_answer)
     print(f"leads after {seen.leads_s[-1]:.1f} s, acts after {seen.acts_s[-1]:.1f} s", flush=True)
 
 
@@ -280,11 +282,11 @@ def measure(
         wait(lambda: leader.resumed() > 0 or leader.has_ended, "the run is resumed")
         if leader.has_ended:
             sys.exit((leader.folder / "stderr.txt").read_text())
-        for _ in range(times):
+        for number in range(times):
             waits = standby.logged("standby.waits")
             standby.start()
             wait(lambda: standby.logged("standby.waits") > waits, "the other one stands by")  # noqa: B023
-            take_over(leader, standby, seen, rng)
+            take_over(leader, standby, seen, rng, asks=number % 2 == 1)
             leader, standby = standby, leader
         wait(lambda: leader.records(JournalEvent.ENDED) > 0, "the run ends")
         judge(leader.journal(), plan, seen)
@@ -333,10 +335,11 @@ def text(found: dict[str, Seen], loads: list[float]) -> str:
         "Two services with `--auto`, each with Spark, and a local Kafka with three brokers on the "
         "same machine.\n"
         f"A run of {PARTITIONS} moves of 2 MB copies with a throttle of {THROTTLE}, and the leader "
-        "is killed with SIGKILL at a random moment of it; `timeout_s` is 2.\n"
+        "is killed with SIGKILL, every other time while a request has no answer yet; `timeout_s` "
+        "is 10, the default.\n"
         "Seconds from the kill until the other service leads, and until it has resumed the run: "
-        "number of kills, median / worst.\n30 s are required. A request that has no answer yet is "
-        "waited for, for 9 x `timeout_s` + 30 s; by default that is two minutes.\n\n"
+        "number of kills, median / worst.\n30 s are required, also where a request had no answer "
+        "yet.\n\n"
         + table(headers, [row(kind, seen) for kind, seen in found.items()])
         + "\nA request is repeated where the leader died between its record and its answer, since "
         "it may not have arrived; for Kafka it is the same request.\n"

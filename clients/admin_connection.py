@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from clients.connection import Connection
 from clients.driver_errors import kafka_errors, rights_missing
-from clients.kafka_python import open_client
+from clients.kafka_python import guard_requests, open_client
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import BrokerId
 
@@ -28,8 +28,12 @@ class AdminConnection:
     never learns of the others; hence the replacement.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, before_sending: Callable[[str], None] | None = None
+    ) -> None:
+        """before_sending: as of `kafka_python.guard_requests`."""
         self.connection = connection
+        self._before_sending = before_sending
         self._admin: KafkaAdminClient | None = None
 
     @contextmanager
@@ -44,6 +48,8 @@ class AdminConnection:
             with kafka_errors(self.connection.bootstrap, what, right):
                 if self._admin is None:
                     self._admin = open_client(self.connection)
+                    if self._before_sending is not None:
+                        guard_requests(self._admin, self._before_sending)
                 yield self._admin
         except ClusterUnreachable:
             self.close()

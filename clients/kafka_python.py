@@ -62,6 +62,23 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     return client
 
 
+def guard_requests(client: "KafkaAdminClient", before_sending: Callable[[str], None]) -> None:
+    """Have it call a function before it sends a request, in its own thread.
+
+    The function gets the name of the request, such as ElectLeaders; if it raises, the request is
+    not sent. From then on, the request has the client's time-out, whether or not its connection
+    is open yet.
+    """
+    manager = client._manager  # noqa: SLF001 - there is no public way
+    send = manager.send
+
+    def guarded(request: Any, *args: Any, **kwargs: Any) -> Any:
+        before_sending(type(request).__name__.removesuffix("Request"))
+        return send(request, *args, **kwargs)
+
+    manager.send = guarded
+
+
 def _raise_refusals(manager: Any, connection: Connection) -> None:
     """Have the connection manager raise refusals, which it would retry."""
     connect, build = manager.get_connection, manager._build_transport  # noqa: SLF001 - there is no public way

@@ -59,6 +59,9 @@ _SEEN: Final = Sightings()
 """Since when leases of others have not changed, for all leases of this process."""
 IDLE_LEASE_S: Final = 20.0
 """Seconds for which the lease of a run is valid between its requests, where a service stands by."""
+SPARE_LEASE_S: Final = 9.0
+"""Seconds by which it outlasts a request then; so it lasts 20 s with the default `timeout_s`, too.
+The bucket may be unreachable for half of that before requests must stop."""
 _log = logging.getLogger("plimsoll.control")
 
 
@@ -118,7 +121,9 @@ def task_files(settings: Settings) -> TaskFiles:
 
 def lease_settings(settings: Settings) -> LeaseSettings:
     """How runs hold the cluster's lease."""
-    return LeaseSettings(IDLE_LEASE_S, _SEEN) if settings.service.standby else LeaseSettings()
+    if not settings.service.standby:
+        return LeaseSettings()
+    return LeaseSettings(IDLE_LEASE_S, SPARE_LEASE_S, _SEEN)
 
 
 def shared_archive(settings: Settings) -> S3Bucket:

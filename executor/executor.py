@@ -11,7 +11,7 @@ from typing import Final
 from clients.connection import OPEN, ClientProperties
 from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin, ClusterReads
-from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
+from executor.client.kafka_admin import KafkaAdmin, longest_request_s, slowest_change_s
 from executor.client.leased_admin import leased
 from executor.client.read_only_admin import ReadOnlyAdmin
 from executor.client.responses import ClusterView, PartitionView
@@ -606,14 +606,16 @@ def connect(
     `archive`, runs are archived there. `retention`: which journals are deleted after a
     run; None for none. Raises ConfigError.
     """
+    shared = None
+    if archive is not None:
+        call_s, slowest_s = longest_request_s(timeout_s), slowest_change_s(timeout_s)
+        shared = archive_of(archive, timing, call_s=call_s, slowest_s=slowest_s, leases=leases)
     return Executor(
-        KafkaAdmin(bootstrap, timeout_s, properties),
+        KafkaAdmin(bootstrap, timeout_s, properties, shared.lease.need if shared else None),
         tier=RemoteTier(s3) if s3 is not None else None,
         wal=AutoMQWal(wal) if wal is not None else None,
         limits=limits,
         timing=timing,
-        archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s), leases=leases)
-        if archive is not None
-        else None,
+        archive=shared,
         retention=retention,
     )

@@ -1,12 +1,14 @@
 """Implement `ClusterAdmin` with kafka-python, the only driver in this package."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from clients.admin_connection import AdminConnection, ClusterDefault
 from clients.connection import OPEN, ClientProperties, Connection
 from clients.driver_errors import authorized, raise_unauthorized
+from executor.client.changing_calls import CHANGING_CALLS
 from executor.client.cluster_admin import OffsetKind
 from executor.client.kafka_calls import (
     alter_log_dirs,
@@ -26,7 +28,7 @@ from executor.client.kafka_calls import (
 )
 from executor.client.responses import ClusterView, LogDirView, PartitionResponse, PartitionView
 from model.closing import Closing
-from model.errors import ClusterUnreachable, ExecutionStopped
+from model.errors import ClusterUnreachable, ExecutionStopped, WriterBarred
 from model.ids import BrokerId, PartitionId, TopicName
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _READS: Final = 3
 """Attempts with a new client each before the cluster counts as unreachable."""
+_CHANGES: Final = frozenset(call.request for call in CHANGING_CALLS.values())
 _REFUSALS: Final = 20
 """Refused connections before a client is replaced."""
 _ALTER: Final = "ALTER on the cluster"
@@ -49,14 +52,24 @@ class KafkaAdmin(Closing):
     Driver errors become plimsoll's own: every call raises ClusterUnreachable,
     RightsMissing or AccessRefused. The client is opened at the first call and replaced
     after a failure, since a client that met a cluster in trouble may never recover.
-    `timeout_s` is seconds per request. One thread owns it.
+    `timeout_s` is seconds per request. `before_change` is called in the driver's thread right
+    before a request that changes something is sent, and may raise. One thread owns it.
     """
 
     def __init__(
-        self, bootstrap: str, timeout_s: float, properties: ClientProperties = OPEN
+        self,
+        bootstrap: str,
+        timeout_s: float,
+        properties: ClientProperties = OPEN,
+        before_change: Callable[[], None] | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        self._client = AdminConnection(Connection(bootstrap, timeout_s, properties))
+        self._before_change = before_change
+        self._changes = False
+        """Whether a call that changes something is in progress."""
+        connection = Connection(bootstrap, timeout_s, properties)
+        guard = None if before_change is None else self._before_sending
+        self._client = AdminConnection(connection, guard)
 
     def close(self) -> None:
         self._client.close()
@@ -118,7 +131,7 @@ class KafkaAdmin(Closing):
         that for older ones.
         """
         request = reassignment(targets, int(1000 * self._timeout_s), resizes=resizes)
-        with self._client.calling("reassign partitions", _ALTER) as client:
+        with self._changing("reassign partitions", _ALTER) as client:
             response = to_controller(client, request)
         return {pid: unmentioned(response) for pid in targets} | answers_of(response)
 
@@ -129,7 +142,7 @@ class KafkaAdmin(Closing):
         """
         from kafka.protocol.admin import ElectionType
 
-        with self._client.calling("elect preferred leaders", _ALTER) as client:
+        with self._changing("elect preferred leaders", _ALTER) as client:
             answer = client.elect_leaders(ElectionType.PREFERRED, by_topic(ids), raise_errors=False)
             raise_unauthorized([answer.error_code])
 
@@ -145,7 +158,7 @@ class KafkaAdmin(Closing):
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, PartitionResponse]:
-        with self._client.calling("change log directories", _ALTER) as client:
+        with self._changing("change log directories", _ALTER) as client:
             return alter_log_dirs(client, broker, targets)
 
     def offsets(
@@ -209,7 +222,7 @@ class KafkaAdmin(Closing):
         resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(entries))
         whose = f"{kind.lower()} {name}" if name else "all brokers"
         what = f"change settings of {whose}"
-        with self._client.calling(what, _ALTER_CONFIGS) as client:
+        with self._changing(what, _ALTER_CONFIGS) as client:
             answer = client.alter_configs([resource], raise_on_unknown=False, incremental=True)
         result = str(answer[kind.lower()][name])
         if result != "OK":
@@ -246,6 +259,24 @@ class KafkaAdmin(Closing):
             for name, configs in answer.get(kind.lower(), {}).items()
         }
 
+    @contextmanager
+    def _changing(self, what: str, right: str) -> "Iterator[KafkaAdminClient]":
+        """Yield the client for a call that changes something."""
+        with self._client.calling(what, right) as client:
+            self._changes = True
+            try:
+                yield client
+            finally:
+                self._changes = False
+
+    def _before_sending(self, request: str) -> None:
+        if self._before_change is None or request not in _CHANGES:
+            return
+        self._before_change()
+        # The driver's thread continues a call that a signal has interrupted.
+        if not self._changes:
+            raise WriterBarred(f"{request} is not sent: its call has ended")
+
     def _ask(self, what: str, right: str, question: "Callable[[KafkaAdminClient], _T]") -> _T:
         """Send a read, and retry it with a new client within the time-out."""
         end_s = time.monotonic() + self._timeout_s
@@ -277,6 +308,15 @@ def _answer(
             if time.monotonic() >= end_s:
                 raise
     return question(client)
+
+
+def longest_request_s(timeout_s: float) -> float:
+    """The longest time, in seconds, from `before_change` until its request is given up.
+
+    The driver closes the connection after the time-out, or sends nothing if it was not open yet;
+    a second is for the scheduling of its thread.
+    """
+    return timeout_s + 1.0
 
 
 def slowest_change_s(timeout_s: float) -> float:

@@ -22,7 +22,7 @@ from threading import Event
 from typing import Final
 
 from clients.s3 import Bucket, S3Settings
-from executor.journal.lease import Lease, LeaseSettings, this_process
+from executor.journal.lease import SPARE_S, Lease, LeaseSettings, this_process
 from executor.journal.records import scan
 from executor.journal.run_journal import (
     Action,
@@ -298,17 +298,25 @@ class _ArchivedRun:
 
 
 def archive_of(
-    settings: S3Settings, timing: Timing, *, call_s: float, leases: LeaseSettings = _LEASES
+    settings: S3Settings,
+    timing: Timing,
+    *,
+    call_s: float,
+    slowest_s: float,
+    leases: LeaseSettings = _LEASES,
 ) -> Archive:
     """Open the archive in a bucket for this process.
 
-    `call_s`: the longest time in seconds that a request to the cluster may take.
+    `call_s`: the longest time in seconds until a request that is sent is answered or given up.
+    `slowest_s`: the same with all that a call does before it sends its request.
     """
     bucket = Bucket(settings)
     lease = Lease(
         bucket,
         timing,
         call_s=call_s,
+        spare_s=slowest_s + SPARE_S - call_s if leases.spare_s is None else leases.spare_s,
+        late_s=slowest_s,
         holder=this_process(),
         idle_s=leases.idle_s,
         sightings=leases.sightings,

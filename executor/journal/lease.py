@@ -12,7 +12,7 @@ once another process has taken over. Nor does it release the lease while a reque
 may still arrive: it only shortens it to that time. No lease can prevent the remaining case: a
 process that is suspended between its last check of the clock and the sending of one request.
 
-The slowest request takes longer than others should have to wait for a holder that has died. So a
+A request may take longer than others should have to wait for a holder that has died. So a
 holder may keep a shorter lease while none of its requests is open (`idle_s`), and lengthens it
 before the next one. A process that stands by notes since when a lease has not changed (`Sightings`)
 before it needs it, so that its wait is over sooner.
@@ -165,6 +165,8 @@ class LeaseSettings:
 
     idle_s: float | None = None
     """As `Lease` has it."""
+    spare_s: float | None = None
+    """The same; None for a lease that also outlasts the search for brokers before a request."""
     sightings: Sightings | None = None
     """Shared with its other leases; None for its own."""
 
@@ -180,7 +182,7 @@ class _Held:
     """Expiry by this host's steady clock."""
     tried_at_s: float
     ends_s: float = -inf
-    """When a request sent after the last check has arrived, if it ever does."""
+    """When a request sent after the last check has taken effect, if it ever does."""
     open_until_s: float = -inf
     """The same for the requests that got no answer."""
     checked_s: float = -inf
@@ -192,8 +194,10 @@ class _Held:
 class Lease:
     """The lease of one cluster, or of something else, at a time. One thread uses it.
 
-    `call_s`: the longest time in seconds that a request to the cluster may take. No thread renews
-    the lease: `need` does before a change, and `keep` whenever the cluster is read.
+    `call_s`: the longest time in seconds from `need` until a request is answered or given up.
+    `late_s`: the same until one without an answer takes effect, if it ever does; a holder that
+    lives waits for it. None: `call_s`. No thread renews the lease: `need` does before a change, and
+    `keep` whenever the cluster is read.
     `idle_s`: seconds that it is valid while no request is open; None: as long as otherwise.
     """
 
@@ -205,6 +209,7 @@ class Lease:
         call_s: float,
         holder: str,
         spare_s: float = SPARE_S,
+        late_s: float | None = None,
         use: LeaseUse = _CLUSTER,
         idle_s: float | None = None,
         sightings: Sightings | None = None,
@@ -213,6 +218,7 @@ class Lease:
         self._timing = timing
         self._call_s = call_s
         self._spare_s = spare_s
+        self._late_s = call_s if late_s is None else late_s
         self._use = use
         self._idle_s = idle_s
         self._shared = sightings
@@ -330,7 +336,7 @@ class Lease:
         if self._left_s(held) < self._call_s:
             self._renew_now(held)
         held.checked_s = self._timing.steady_s()
-        held.ends_s = held.checked_s + self._call_s
+        held.ends_s = held.checked_s + self._late_s
 
     def unanswered(self) -> None:
         """Note that the request sent after the last `need` got no answer.

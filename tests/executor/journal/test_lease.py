@@ -75,6 +75,29 @@ def test_a_request_without_an_answer_keeps_the_lease_while_it_may_arrive(
         assert time.now_s - begun_s < a.lease.duration_s
 
 
+def test_a_holder_that_lives_waits_for_a_late_request_but_one_that_died_does_not(
+    store: S3Settings, time: FakeTime
+) -> None:
+    late_s = 5 * CALL_S
+    dead, a, b, c = (Host(store, time.timing, name) for name in ("dead", "a", "b", "c"))
+    for host in (dead, a):
+        host.lease = Lease(host.bucket, time.timing, call_s=CALL_S, late_s=late_s, holder=host.name)
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        begun_s = time.now_s
+        a.lease.unanswered()
+    with b.lease.held(CLUSTER, NOT_STOPPED):
+        assert time.now_s - begun_s >= late_s
+    with suppress(Killed), dead.lease.held(CLUSTER, NOT_STOPPED):
+        dead.lease.need()
+        dead.lease.unanswered()
+        begun_s = time.now_s
+        dead.wire.fault = lambda _: Fault.AWAY
+        raise Killed
+    with c.lease.held(CLUSTER, NOT_STOPPED):
+        assert time.now_s - begun_s < late_s
+
+
 def test_leases_of_other_clusters_do_not_matter(store: S3Settings, time: FakeTime) -> None:
     a, b = (Host(store, time.timing, name) for name in "ab")
     with a.lease.held(CLUSTER, NOT_STOPPED), b.lease.held("two", NOT_STOPPED):

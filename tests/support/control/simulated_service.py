@@ -35,7 +35,7 @@ def begin() -> None:
                 return None
             bucket = S3Settings(**settings.archive.model_dump())
             leases = compose.lease_settings(settings)
-            return archive_of(bucket, live.timing, call_s=CALL_S, leases=leases)
+            return archive_of(bucket, live.timing, call_s=CALL_S, slowest_s=CALL_S, leases=leases)
 
         def executor(settings: Settings) -> Executor:
             throttle = settings.throttle
