@@ -156,9 +156,9 @@ class Execution:
         return self._parts
 
     def _found(self, request: Request, task: UserTask, snapshot: Snapshot) -> Planned:
-        """The kept plan, or a new one where there was no dry run."""
+        """The kept plan, or a new one where there was no dry run since the last order."""
         kept = self._kept.find(request)
-        if kept is None:
+        if kept is None or self._is_used(kept[1].hash, kept[0].task_id, task):
             found = self._planning.plan(request, snapshot)
             if found.plan is not None:
                 self._kept.keep(request, found.plan, task.task_id, self._now_ms(), found.entry)
@@ -175,6 +175,23 @@ class Execution:
                 REFUSED,
             )
         return Planned(snapshot=snapshot, goals=plan.goals, plan=plan, entry=entry.entry)
+
+    def _is_used(self, plan_hash: str, made_by: str, task: UserTask) -> bool:
+        """Whether an earlier order has executed a plan, or has made it for itself alone.
+
+        made_by: the user task that has planned it.
+        """
+        earlier = [
+            other
+            for other in self._tasks.all()
+            if other.plan_hash == plan_hash and other.task_id != task.task_id
+        ]
+        orders = [other for other in earlier if not other.request().flag("dryrun", True)]
+        return any(
+            order.status is TaskStatus.COMPLETED
+            or (order.task_id == made_by and order.status.is_over)
+            for order in orders
+        )
 
     def _requested(self, request: Request, task: UserTask, found: Planned) -> str:
         """Write the task on brokers that executes a plan, not approved yet; its id.

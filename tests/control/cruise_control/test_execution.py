@@ -101,6 +101,22 @@ def test_an_order_without_a_dry_run_is_planned_and_executed(start: Start) -> Non
     site.until(lambda: len(site.executor.plans) == 1)
 
 
+def test_an_order_is_planned_again_once_its_plan_has_been_executed(start: Start) -> None:
+    """As `cccli remove_broker` after the broker was emptied, and filled again."""
+    site = start(journals=True)
+    site.executor.finish.set()
+    for replicas in ([2] * 7 + [1], [2] * 8):
+        reply = result(site.client, "POST", "rebalance?dryrun=False&json=true")
+        assert reply.status == 200, reply.text
+        site.parts.api.settle("cluster-one")
+        site.until(lambda: site.statuses()[-1] == "Completed")
+        # Someone moves partitions back.
+        site.observer.snapshots[:] = [moved := cluster(replicas, [MB] * 8)]
+        site.until(lambda expected=moved: site.loop.view.snapshot is expected)  # type: ignore[misc]
+    first, second = site.executor.plans
+    assert first.hash != second.hash
+
+
 def test_brokers_are_emptied_by_a_task_with_the_same_plan(start: Start) -> None:
     site = start()
     query = "remove_broker?json=true&brokerid=2&verbose=true"
