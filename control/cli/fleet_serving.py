@@ -28,6 +28,7 @@ from control.cli.serving import (
     POLL_S,
     CertificateWatch,
     Service,
+    Signalled,
     Surroundings,
     service_configured,
     service_of,
@@ -95,11 +96,14 @@ def serve_fleet(path: Path, options: BalancingOptions, output: Form, *, resume: 
     shared = _Shared(path, fleet, options, output, log, resume=resume)
     shared.check_apart()
     inherit_contexts()
-    notifier = SystemdNotifier.of(os.environ)
-    access, listening = HttpAccess.of(fleet.service), bound(fleet.service.address)
+    notifier, signalled = SystemdNotifier.of(os.environ), Signalled()
     with contextlib.ExitStack() as opened:
-        opened.callback(listening.close)
         opened.enter_context(contextlib.closing(notifier))
+        # From before there is anything that has to be removed.
+        signals = steered_by_signals(signalled.abort, signalled.hang_up)
+        steering = opened.enter_context(signals)
+        access, listening = HttpAccess.of(fleet.service), bound(fleet.service.address)
+        opened.callback(listening.close)
         control = opened.enter_context(ControlSocket(fleet.state_dir))
         members = [member for member, _ in shared.clusters]
         listener = FleetListener(listening, members, control, api=fleet.service.api, access=access)
@@ -107,7 +111,8 @@ def serve_fleet(path: Path, options: BalancingOptions, output: Form, *, resume: 
         sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
         # Its end is in the metrics of each cluster, as that of a service alone.
         certificate = CertificateWatch(listener, [access.tls], *(m.state for m in members))
-        return _Fleet(shared, notifier, certificate).run()
+        signalled.receiver = running = _Fleet(shared, notifier, certificate)
+        return running.run(steering)
 
 
 class _Shared:
@@ -370,20 +375,30 @@ class _Fleet:
         self._clusters = [_Cluster(shared, member, of) for member, of in shared.clusters]
         self._hung_up = threading.Event()
 
-    def run(self) -> int:
+    def run(self, steering: Steering) -> int:
         """Run until all clusters have ended, which SIGTERM makes them."""
-        with steered_by_signals(self._abort, self._hung_up.set) as steering:
-            for cluster in self._clusters:
-                cluster.thread.start()
-            self._notifier.ready()
-            while not steering.stopping.wait(POLL_S):
-                if self._hung_up.is_set():
-                    self._hung_up.clear()
-                    self._read_again()
-                if words := self._certificate.warning(time.time()):
-                    _log.warning("%s", words, extra=named(LogEvent.CERTIFICATE_ENDS))
-                self._report()
-            return self._end()
+        if steering.stopping.is_set():
+            return Exit.DONE
+        for cluster in self._clusters:
+            cluster.thread.start()
+        self._notifier.ready()
+        while not steering.stopping.wait(POLL_S):
+            if self._hung_up.is_set():
+                self._hung_up.clear()
+                self._read_again()
+            if words := self._certificate.warning(time.time()):
+                _log.warning("%s", words, extra=named(LogEvent.CERTIFICATE_ENDS))
+            self._report()
+        return self._end()
+
+    def hang_up(self) -> None:
+        """Read the settings again soon; a handler of a signal may call it."""
+        self._hung_up.set()
+
+    def abort(self) -> None:
+        """End all clusters, and cancel their in-flight moves."""
+        for cluster in self._clusters:
+            cluster.abort()
 
     def _end(self) -> int:
         """End all clusters after their in-flight moves; the exit code.
@@ -413,10 +428,6 @@ class _Fleet:
             counts[member.service] = counts.get(member.service, 0) + 1
         words = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         self._notifier.status(f"{len(members)} clusters: {words}")
-
-    def _abort(self) -> None:
-        for cluster in self._clusters:
-            cluster.abort()
 
     def _read_again(self) -> None:
         """Read the log file, the certificate, and the settings of every cluster again."""

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from control import compose
 from control.cli import logs
 from control.cli.balancing import Balancing, BalancingOptions, LoadSettings, configured, end_of
+from control.cli.exit_codes import Exit
 from control.cli.invocation import load_settings
 from control.cli.narration import narrate
 from control.cli.output import Form
@@ -75,13 +76,42 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
     balancing = service_configured(options, resume=resume)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     around = Surroundings(notifier=notifier)
-    listening = bound(balancing.settings.service.address)
+    signalled = Signalled()
     with (
         contextlib.closing(notifier),
-        service_of(balancing, options, output, state, around, listening) as service,
-        steered_by_signals(service.abort, service.hang_up) as steering,
+        # From before there is anything that has to be removed.
+        steered_by_signals(signalled.abort, signalled.hang_up) as steering,
     ):
-        return service.run(balancing, steering, resume=resume)
+        listening = bound(balancing.settings.service.address)
+        with service_of(balancing, options, output, state, around, listening) as service:
+            signalled.receiver = service
+            return service.run(balancing, steering, resume=resume)
+
+
+class SignalReceiver(Protocol):
+    """What signals ask of a service."""
+
+    def abort(self) -> None:
+        """Cancel the in-flight moves."""
+
+    def hang_up(self) -> None:
+        """Read the settings again."""
+
+
+class Signalled:
+    """Pass signals on to a service once it is there."""
+
+    receiver: SignalReceiver | None = None
+
+    def abort(self) -> None:
+        """Cancel the in-flight moves; without a service, there are none."""
+        if self.receiver is not None:
+            self.receiver.abort()
+
+    def hang_up(self) -> None:
+        """Read the settings again; without a service, they are being read."""
+        if self.receiver is not None:
+            self.receiver.hang_up()
 
 
 def service_configured(
@@ -310,6 +340,8 @@ class Service:
 
         resume: whether the first one resumes an interrupted run, besides the settings.
         """
+        if steering.stopping.is_set():
+            return Exit.DONE
         self._served = _served(balancing.settings)
         self._resume = resume or balancing.settings.service.resume
         loop, first = self._loop_of(balancing), True

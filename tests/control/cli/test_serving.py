@@ -207,6 +207,20 @@ def test_the_log_file_of_a_reload_continues_and_counts(tmp_path: Path) -> None:
         assert service.process.wait(WAIT_S) == 0
 
 
+def test_signals_while_it_starts_are_those_of_a_running_one(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        control, deadline = tmp_path / "state" / "control.sock", time.monotonic() + WAIT_S
+        while not control.exists():
+            assert service.process.poll() is None, service.log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        service.signalled(signal.SIGHUP)
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+    assert not control.exists()
+    assert "Traceback" not in service.log.read_text()
+
+
 def test_a_port_in_use_ends_it_before_anything_begins(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
