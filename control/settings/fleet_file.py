@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, ValidationError, model_validator
 
 from control.settings.service_table import ServiceTable
 from model.bounded import MOST_TYPED_BYTES, parse_toml
@@ -18,7 +19,19 @@ from model.files import FileModel
 from model.paths import UserPath
 
 MOST_CLUSTERS: Final = 100
-ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _usable_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            "the name of a cluster begins with a letter or digit and has at most 64 letters, "
+            "digits, dots, hyphens and underscores; rename it"
+        )
+    return name
+
+
+ClusterName = Annotated[str, AfterValidator(_usable_name)]
 """A part of paths and labels."""
 _OF_CLUSTERS: Final = ("standby", "resume", "cruise_control_api")
 """Settings of `[service]` that belong into the file of a cluster."""
@@ -51,7 +64,7 @@ class FleetFile(FileModel):
     """Where the service listens for the whole fleet; the tables of the clusters are not used for
     that."""
 
-    clusters: dict[ClusterName, FleetCluster]
+    clusters: dict[ClusterName, FleetCluster] = {}
     """The clusters by name."""
 
     @model_validator(mode="after")
