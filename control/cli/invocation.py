@@ -17,6 +17,8 @@ from control.cli.options import (
     Config,
     Describe,
     DryRun,
+    FleetCluster,
+    FleetFile,
     Loads,
     LogFile,
     LowerSegmentBytes,
@@ -105,6 +107,32 @@ def _live_cluster(
     """The options that name a live cluster."""
 
 
+def _service(*, fleet: FleetFile = None, cluster: FleetCluster = None) -> None:
+    """The options that name a service beside those of the settings."""
+
+
+def settings_of_cluster(
+    fleet: Path | None, cluster: str | None, flags: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The flags that read the settings of a cluster of a fleet; none where none is named.
+
+    Raises ConfigError where the fleet has no such cluster, or other settings are named, too.
+    """
+    if fleet is None and cluster is None:
+        return {}
+    if fleet is None:
+        raise ConfigError("--cluster needs --fleet FILE, which names the clusters; add it")
+    if given := [f"--{name}" for name in ("config", "profile") if flags.get(name) is not None]:
+        raise ConfigError(f"--fleet names the settings: omit {' and '.join(given)}")
+    from control.settings.fleet_file import read_fleet
+
+    known = read_fleet(fleet).clusters
+    if cluster not in known:
+        wrong = "--fleet needs --cluster NAME" if cluster is None else f"{fleet} has no {cluster!r}"
+        raise ConfigError(f"{wrong}; the clusters are {', '.join(known)}")
+    return {"config": known[cluster].config, "profile": known[cluster].profile}
+
+
 def load_settings(
     *,
     spark_master: SparkMaster = None,
@@ -176,31 +204,35 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     """Replace certain parameters of a command by the options that they stand for.
 
     `settings` becomes the options that name the cluster, in its place, and those that
-    every command takes, at the end; `local_settings` the latter alone; `setting_flags`
+    every command takes, at the end; `local_settings` the latter alone; `service_settings`
+    the latter and those that name a cluster of a fleet; `setting_flags`
     the same as `settings`, but is passed the values of the options, nothing loaded.
     `origin` adds the options that read a cluster from files, `execution` those of
     executing a plan.
     """
     own = inspect.signature(command).parameters
-    names = ("settings", "local_settings", "setting_flags")
+    names = ("settings", "local_settings", "service_settings", "setting_flags")
     name = next((n for n in names if n in own), None)
     if name is None:
         return command
-    cluster = [] if name == "local_settings" else _options(_live_cluster)
+    cluster = _options(_live_cluster) if name in ("settings", "setting_flags") else []
+    service = _options(_service) if name == "service_settings" else []
     files = _options(Origin) if "origin" in own else []
     executing = _options(ExecutionOptions) if "execution" in own else []
     common = _options(load_settings)
 
     @functools.wraps(command)
     def run(**given: Any) -> int:
-        named, read, executed, shared = (
+        named, served, read, executed, shared = (
             {p.name: given.pop(p.name) for p in group}
-            for group in (cluster, files, executing, common)
+            for group in (cluster, service, files, executing, common)
         )
         if files:
             given["origin"] = origin = Origin(**read)
             origin.check(**named)
         shared |= named
+        if service:
+            shared |= settings_of_cluster(**served, flags=shared)
         if name == "setting_flags":
             return command(**{name: shared}, **given)
         settings = load_settings(**shared)
@@ -216,7 +248,9 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 
     place = list(own).index(name)
     others = [p for p in own.values() if p.name not in (name, "origin", "execution")]
-    return offering(run, [*others[:place], *cluster, *files, *executing, *others[place:], *common])
+    return offering(
+        run, [*others[:place], *cluster, *service, *files, *executing, *others[place:], *common]
+    )
 
 
 def _options(template: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -75,6 +75,13 @@ Bootstrap = Annotated[
 CommandConfig = Annotated[
     Path | None, cluster_file("--command-config", help="Kafka's client.properties (TLS, SASL).")
 ]
+FleetFile = Annotated[
+    Path | None, cluster_file("--fleet", help="With --cluster: the file of a fleet.")
+]
+FleetCluster = Annotated[
+    str | None,
+    cluster_option("--cluster", metavar="NAME", help="The service of this cluster of the fleet."),
+]
 SnapshotFile = Annotated[
     Path | None,
     cluster_file("--snapshot", help="Read a recorded snapshot instead of a live cluster."),

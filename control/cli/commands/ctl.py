@@ -23,49 +23,49 @@ PlanHash = Annotated[
 ]
 
 
-def status(*, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def status(*, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Print what the service does now. Exits with 3 where no service runs."""
     from control.cli.control_client import ControlClient
     from control.cli.output_types import CtlStatusAnswer
     from control.render.text import answer_text
 
-    found = ControlClient(local_settings.state_dir).get("/control/v1/status", CtlStatusAnswer)
+    found = ControlClient(service_settings.state_dir).get("/control/v1/status", CtlStatusAnswer)
     sys.stdout.write(answer_text(found, _status_text, output))
     return Exit.DONE
 
 
-def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def why(*, last: Last = 1, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Print the last decisions of the service, and when it reconsiders."""
     from control.cli.commands.why import decisions_text
     from control.cli.control_client import ControlClient
     from control.cli.output_types import WhyAnswer
     from control.render.text import answer_text
 
-    found = ControlClient(local_settings.state_dir).get(f"/api/v1/why?last={last}", WhyAnswer)
+    found = ControlClient(service_settings.state_dir).get(f"/api/v1/why?last={last}", WhyAnswer)
     if not found.decisions:
         sys.stderr.write("plimsoll: the service has decided nothing yet; with --auto it does\n")
     sys.stdout.write(answer_text(found, decisions_text, output))
     return Exit.DONE if found.decisions else Exit.INCOMPLETE
 
 
-def pause(*, by: By = None, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def pause(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Start no run, and no more moves of a run in progress, until `resume`; restarts keep it."""
-    return _act("pause", local_settings, output, by)
+    return _act("pause", service_settings, output, by)
 
 
-def resume(*, by: By = None, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def resume(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """End a pause."""
-    return _act("resume", local_settings, output, by)
+    return _act("resume", service_settings, output, by)
 
 
-def stop(*, by: By = None, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def stop(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """End the run in progress after its in-flight moves, and pause."""
-    return _act("stop", local_settings, output, by)
+    return _act("stop", service_settings, output, by)
 
 
-def abort(*, by: By = None, local_settings: "Settings", output: Output = Form.TABLE) -> int:
+def abort(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """End the run in progress, cancel its in-flight moves, and pause."""
-    return _act("abort", local_settings, output, by)
+    return _act("abort", service_settings, output, by)
 
 
 def throttle(
@@ -74,18 +74,18 @@ def throttle(
     ],
     *,
     by: By = None,
-    local_settings: "Settings",
+    service_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
     """Change the throttle of the run in progress."""
-    return _act("throttle", local_settings, output, by, rate=rate)
+    return _act("throttle", service_settings, output, by, rate=rate)
 
 
 def approve(
-    plan_hash: PlanHash, *, by: By = None, local_settings: "Settings", output: Output = Form.TABLE
+    plan_hash: PlanHash, *, by: By = None, service_settings: "Settings", output: Output = Form.TABLE
 ) -> int:
     """Approve exactly this plan, once; the service executes it."""
-    return _act("approve", local_settings, output, by, plan_hash=plan_hash)
+    return _act("approve", service_settings, output, by, plan_hash=plan_hash)
 
 
 def reject(
@@ -97,11 +97,11 @@ def reject(
     ] = None,
     *,
     by: By = None,
-    local_settings: "Settings",
+    service_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
     """Reject the plan that waits; the service does not ask for it again."""
-    return _act("reject", local_settings, output, by, plan_hash=plan_hash)
+    return _act("reject", service_settings, output, by, plan_hash=plan_hash)
 
 
 def audit(
@@ -109,7 +109,7 @@ def audit(
     last: Annotated[
         int, typer.Option(min=1, max=100_000, help="Print this many actions, oldest first.")
     ] = 20,
-    local_settings: "Settings",
+    service_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
     """Print what people and clients asked of the service, and how it ended.
@@ -124,7 +124,7 @@ def audit(
     def warn(words: str) -> None:
         sys.stderr.write(f"plimsoll: warning: {printable(words)}\n")
 
-    folder = local_settings.state_dir
+    folder = service_settings.state_dir
     answer: AuditAnswer = audit_answer(read_audit(folder, warn), last)
     if not answer.actions:
         sys.stderr.write(f"plimsoll: no action is recorded in {folder / FILE}\n")

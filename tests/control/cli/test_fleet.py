@@ -72,7 +72,9 @@ def until(folder: Path, accepts: Callable[[Mapping[str, Any]], bool]) -> Mapping
         time.sleep(0.2)
 
 
-def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(tmp_path: Path) -> None:
+def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     servers = {
         "hangs": "hangs:1",
         "raises": "raises:1",
@@ -116,7 +118,9 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(tmp_path: 
         assert running.counts("plimsoll_run_active")["west",] == 1
         # Each cluster has its own socket, pause, journal and audit log.
         until(tmp_path, lambda _rows: logged(tmp_path, "run.move") == {"west", kept})
-        ctl = plimsoll(tmp_path, "ctl", "pause", PLIMSOLL_STATE_DIR=str(tmp_path / "west"))
+        enter(monkeypatch, tmp_path)
+        monkeypatch.delenv("PLIMSOLL_STATE_DIR")
+        ctl = in_process("ctl", "pause", "--fleet", str(path), "--cluster", "west")
         assert ctl.returncode == 0, ctl.stderr
         paused = until(tmp_path, lambda found: found["west"]["paused"])
         assert not paused[kept]["paused"]
@@ -154,10 +158,11 @@ def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
     ("text", "code", "message"),
     [
         ("[clusters]\n", 2, "the fleet has no cluster"),
-        ("", 2, "clusters: Field required"),
+        ("", 2, "the fleet has no cluster; add a table [clusters.NAME]"),
         ('[clusters.a]\nconfig = "a.toml"\n[clusters.a]\n', 2, "is not valid TOML"),
         ('[clusters.a]\nconfig = "a.toml"\nlimit = "x"\n', 2, "did you mean 'limits'"),
-        ('[clusters."a/b"]\nconfig = "a.toml"\n', 2, "a/b"),
+        ('[clusters."a/b"]\nconfig = "a.toml"\n', 2, "a/b: the name of a cluster begins with"),
+        ('[clusters.""]\nconfig = "a.toml"\n', 2, "the name of a cluster begins with"),
         ('[clusters.a]\nconfig = "a"\n[clusters.A]\nconfig = "b"\n', 2, "differ by case alone"),
         (
             '[clusters.a]\nconfig = "a.toml"\n[clusters.b]\nconfig = "a.toml"\n',
@@ -212,3 +217,24 @@ def test_options_that_a_fleet_cannot_have_are_refused(
     path = fleet_file(tmp_path, {"east": "east:1"})
     enter(monkeypatch, tmp_path)
     refused(in_process("service", "--fleet", str(path), *options), code, message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--cluster", "east"), "--cluster needs --fleet FILE"),
+        (("--fleet", "fleet.toml"), "--fleet needs --cluster NAME; the clusters are east, west"),
+        (("--fleet", "fleet.toml", "--cluster", "est"), "fleet.toml has no 'est'; the clusters"),
+        (("--fleet", "fleet.toml", "--cluster", "east", "--config", "a"), "omit --config"),
+        (("--fleet", "none.toml", "--cluster", "east"), "none.toml"),
+    ],
+)
+def test_a_cluster_that_a_fleet_does_not_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    fleet_file(tmp_path, {"east": "east:1", "west": "west:1"})
+    enter(monkeypatch, tmp_path)
+    monkeypatch.delenv("PLIMSOLL_STATE_DIR")
+    refused(in_process("ctl", "status", *options), 2, message)
+    run = in_process("ctl", "status", "--fleet", "fleet.toml", "--cluster", "west")
+    refused(run, 3, f"no plimsoll service runs with the state folder {tmp_path / 'west'}")
