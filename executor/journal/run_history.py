@@ -134,6 +134,7 @@ class RunUsage:
 def usage_since(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RunUsage, ...]:
     """Return what runs on a cluster that started since a time have used, oldest first.
 
+    A move whose bytes were not measured, as after a crash, counts with those of its plan.
     Raises ConfigError for an unreadable journal.
     """
     found = []
@@ -141,9 +142,21 @@ def usage_since(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RunU
         records = [r for r in read_journal(path) if r.cluster_id == cluster_id]
         started_ms = min((r.at_ms for r in records), default=since_ms - 1)
         if started_ms >= since_ms:
-            moved = (r.detail["bytes"] for r in records if r.event is JournalEvent.MOVED)
-            found.append(RunUsage(started_at_ms=started_ms, bytes_copied=sum(moved)))
+            moved = [(r.id, r.detail["bytes"]) for r in records if r.event is JournalEvent.MOVED]
+            unknown = any(size is None for _, size in moved)
+            planned = _planned_bytes(journal_dir, path.stem) if unknown else {}
+            copied = sum(planned.get(pid, 0) if size is None else size for pid, size in moved)
+            found.append(RunUsage(started_at_ms=started_ms, bytes_copied=copied))
     return tuple(sorted(found, key=lambda run: run.started_at_ms))
+
+
+def _planned_bytes(journal_dir: Path, run_id: str) -> Mapping[PartitionId | None, int]:
+    """Bytes that the moves of a run were to copy; empty where its plan is not there any more."""
+    try:
+        moves = read_plan(plan_path(journal_dir, run_id)).moves
+    except ConfigError:
+        return {}
+    return {move.id: move.bytes_to_copy or 0 for move in moves}
 
 
 def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:

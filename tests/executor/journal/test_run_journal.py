@@ -23,7 +23,7 @@ from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
 
-FIRST, SECOND = move(0, (1,), (2,)), move(1, (1, 2), (3, 2))
+FIRST, SECOND = move(0, (1,), (2,), bytes_to_copy=900), move(1, (1, 2), (3, 2))
 PLAN = plan([FIRST, SECOND])
 AT_S = 1_800_000_000.0
 
@@ -277,3 +277,16 @@ def test_runs_of_the_last_day_are_counted_with_what_they_copied(
         (at_ms - 3 * 3_600_000, 14),
     ]
     assert usage_since(folder, "another", 0) == ()
+
+
+def test_bytes_that_were_not_measured_count_as_planned(journal: Journals) -> None:
+    """A move that was complete before a crashed run was resumed was never measured."""
+    made = journal("run-1", AT_S)
+    made.write(JournalEvent.STARTED, planned=2)
+    made.write(JournalEvent.MOVED, PLAN.moves[:1], bytes=None, stall_s=None)
+    made.close()
+    (used,) = usage_since(journal.folder, CLUSTER_ID, 0)
+    assert used.bytes_copied == 900
+    plan_path(journal.folder, "run-1").unlink()
+    (used,) = usage_since(journal.folder, CLUSTER_ID, 0)
+    assert used.bytes_copied == 0
