@@ -89,7 +89,9 @@ class Collector(Closing):
         self._early: pa.Table | None = SAMPLES.empty_table()
         """Samples until the streaming job has caught up; None afterwards."""
         self._streamed = False
-        """Whether the streaming job has given loads."""
+        """Whether the streaming job has given loads that include samples of this process."""
+        self._since_ms = 0
+        """When this process first saw the cluster, milliseconds since the epoch."""
         self.vectors = VECTORS.empty_table()
         """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
@@ -281,6 +283,8 @@ class Collector(Closing):
                 cluster = self._read(reader, probe)
                 self._see(cluster)
                 samples = probe.sample(cluster)
+                # The clock may be set back.
+                self._since_ms = min(self._since_ms, int(1000 * self._clock()))
                 self.reporters.see_samples(samples)
                 self._samples = self._samples[1], samples
                 written = batch.add(samples)
@@ -358,7 +362,7 @@ class Collector(Closing):
         )
         if not self._settings.apart:
             self._ahead.recall(self._folder.shared)
-        now_ms = int(1000 * self._clock())
+        now_ms = self._since_ms = int(1000 * self._clock())
         self.vectors = newest_vectors(self.vectors, self._history().read(now_ms - FRESH_MS, now_ms))
 
     def _make_sink(self) -> Sink:
@@ -454,8 +458,10 @@ class Collector(Closing):
         if self._on_batch is not None:
             self._on_batch(samples, vectors)
         with self._changed:
-            self._streamed |= bool(len(vectors))
-            if len(vectors) and self._has_caught_up(vectors):
+            # The first batch may repeat one that an earlier process did not end, minutes ago.
+            own = len(vectors) > 0 and pc.max(vectors["time_ms"]).as_py() >= self._since_ms
+            self._streamed |= own
+            if own and self._has_caught_up(vectors):
                 self._early = None
                 stream = self._stream
                 self._measured(vectors, NO_CHANGES if stream is None else stream.changes)

@@ -91,6 +91,31 @@ def test_closing_at_any_moment_leaves_no_thread(tmp_path: Path) -> None:
         assert watcher.spark_pid is None
 
 
+def test_loads_that_an_earlier_process_left_to_read_replace_no_newer_ones(tmp_path: Path) -> None:
+    """Not even where the job gives it after a whole window of samples."""
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path, window_s=5.0)
+    now_s = [START_MS / 1000]
+    watcher = Collector(Connection("127.0.0.1:1"), settings, clock=lambda: now_s[0])
+    watcher._see(cluster(topic("orders", [[1]])))
+    watcher._sampled = True
+    samples = [table([sample(second)]) for second in range(6)]
+    for second, taken in enumerate(samples):
+        now_s[0] = START_MS / 1000 + second
+        watcher._measure_early(taken)
+    newest = watcher.snapshot()
+    assert newest is not None
+    expected = load_vectors(concatenate(samples, SAMPLES), watcher.window)
+    at = expected.schema.get_field_index("time_ms")
+    left = expected.set_column(at, "time_ms", pc.subtract(expected["time_ms"], 240_000))
+    watcher._take(samples[0], left)
+    with pytest.raises(ClusterUnreachable):
+        watcher.wait(0)
+    assert watcher.snapshot() is newest
+    watcher._take(samples[-1], expected)
+    assert watcher.wait(0).header.taken_at_ms == newest.header.taken_at_ms
+    watcher.close()
+
+
 def test_the_first_loads_do_not_wait_for_spark(tmp_path: Path) -> None:
     """They are those that the streaming job computes; only commands wait for the job itself."""
     settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)

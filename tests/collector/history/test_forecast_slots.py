@@ -71,7 +71,7 @@ def now() -> pa.Table:
     """Vectors of the forecast's partitions, and of one that it does not contain."""
     rows = [
         dict.fromkeys(VECTORS.names)
-        | {"topic": name, "partition": number, "time_ms": 1, "broker": 1}
+        | {"topic": name, "partition": number, "time_ms": 3_600_000 * NOW_HOUR, "broker": 1}
         | {"samples": 16, "span_ms": 15_000, "net_in": 5.0, "net_out": 7.0}
         | {"disk": 1000.0, "total_bytes": 9000.0}
         | {"in_measured": True, "out_measured": True}
