@@ -276,7 +276,7 @@ def reproved(plan: Plan, result: Result, limits: SolveLimits) -> ClaimAnswer:
         words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
         return ClaimAnswer(name="bound", holds=False, words=words)
     # Searches end within a gap of the optimum, so two proofs may differ by as much.
-    accepted = max(limits.gap, limits.gap_share * abs(best or 0.0))
+    accepted = max(limits.gap, limits.noise, limits.gap_share * abs(best or 0.0))
     if _reaches(found + accepted, plan.bound, plan):
         words = f"{found:.9g} proved again with a search budget of {limits.work:g}"
         return ClaimAnswer(name="bound", holds=True, words=words)

@@ -110,6 +110,26 @@ def confidence_text(steadiness: Steadiness | None) -> str:
     return f"{span}, those of brokers within ± {percent_text(error)}"
 
 
+def noise_of_objective(
+    steadiness: Steadiness | None, evaluation: Evaluation, goals: Goals
+) -> float:
+    """What the noise of measured rates adds to F on average; 0 where it is not known.
+
+    F is a sum of squared deviations, to each of which a load with a relative standard error s
+    adds s squared.
+    """
+    if steadiness is None:
+        return 0.0
+    squared = sum(error * error for error in steadiness.noise.values())
+    counted = {key.partition("@")[0] for key in evaluation.levels}
+    weight = sum(
+        goal.weight
+        for goal in goals.balance
+        if goal.resource in _RATES and goal.resource.value in counted
+    )
+    return float(f"{weight * squared:.3g}") if math.isfinite(squared) else 0.0
+
+
 def level_age_s(steadiness: Steadiness | None, now_ms: int, *, was_balanced: bool) -> float:
     """Seconds for which loads have been as they are now; 0 where that is not known.
 

@@ -27,7 +27,7 @@ from control.loop.dependencies import (
     TaskSite,
     WorkInterrupted,
 )
-from control.loop.load_shift import LoadShift, confidence_text, level_age_s
+from control.loop.load_shift import LoadShift, confidence_text, level_age_s, noise_of_objective
 from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
 from control.loop.policy import (
@@ -674,7 +674,7 @@ class Loop(Closing):
                 now_s = self._parts.steady()
                 state.answered = SolvedInputs.of(inputs, now_s, state.answered)
                 state.made_for, state.planned_at_s = facts.acts, now_s
-                self.proposals.begin(self._adapted)
+                self.proposals.begin(self._adapted, self._noise(state.evaluation))
         elif step is Decision.APPROVE and plan is not None:
             self._approve(plan, "the limits of --auto", facts.acts)
         else:
@@ -1080,6 +1080,12 @@ class Loop(Closing):
             return LoadShift()
         goals = with_topic_placements(self.settings.goals, snapshot)
         return LoadShift.of(self._state.steadiness, evaluation, goals)
+
+    def _noise(self, evaluation: Evaluation | None) -> float:
+        """What the noise of the newest loads adds to F."""
+        if evaluation is None:
+            return 0.0
+        return noise_of_objective(self._state.steadiness, evaluation, self.settings.goals)
 
     def _has_shifted_since_plan(self, now_s: float, needed_since_s: float | None) -> bool:
         """Whether the newest plan cannot have known the load that a plan is needed for."""

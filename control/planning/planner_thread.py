@@ -288,9 +288,10 @@ class Proposals:
                 self._compared = compared
                 self._changes = changes(self._made.snapshot, snapshot, self._made.plan)
 
-    def begin(self, adapt: Callable[[Snapshot, Goals], Goals]) -> None:
+    def begin(self, adapt: Callable[[Snapshot, Goals], Goals], noise: float = 0.0) -> None:
         """Start a solve for the newest snapshot.
 
+        noise: what the noise of its loads adds to F; a limit that asks for a proof ignores it.
         adapt: turns the requested goals into those of the solve; must not take the
         loop's lock unless the caller holds it. Raises ConfigError as `ask`.
         """
@@ -302,6 +303,8 @@ class Proposals:
             self.wanted = self._given_up = False
             made, earlier, effort = self._editable(snapshot), self.plan, self._asks.effort
             limits = self._limits if effort is None else limits_at(self._limits, effort)
+            if limits.gap_share > 0 and "noise" not in limits.model_fields_set:
+                limits = limits.model_copy(update={"noise": noise})
 
             def solve(progress: SolveProgress) -> SolvedPlan:
                 edited = None if made is None else _without_removed(made, goals)

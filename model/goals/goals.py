@@ -287,6 +287,8 @@ _share_unless_default: Final = Field(
 )
 
 
+_amount_unless_zero: Final = Field(ge=0, allow_inf_nan=False, exclude_if=lambda noise: noise == 0)
+
 MOST_SEED: Final = 2**63 - 1
 """The largest whole number of a file."""
 
@@ -304,6 +306,10 @@ class SolveLimits(FileModel):
     """A solve past its first twentieth ends with a plan this close to its bound, as a
     share of F; 0 to search on until the plan is optimal. Plan files have it since 1.4,
     where it is not the default."""
+    noise: Annotated[float, _amount_unless_zero] = 0.0
+    """What the noise of measured loads adds to F: past its first twentieth, a solve also ends
+    with a plan this close to its bound, if that is less than a move costs. The loop sets it
+    from its samples. Plan files have it since 1.11, where it is not 0."""
 
 
 def without_replica_moves(goals: Goals) -> Goals:

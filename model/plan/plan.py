@@ -47,6 +47,8 @@ VERSION_WITH_REPLICATION: Final = "1.9"
 """Of plans that change the replication factor of topics."""
 VERSION_WITH_EMPTIED: Final = "1.10"
 """Of plans that empty log directories."""
+VERSION_WITH_NOISE: Final = "1.11"
+"""Of plans whose search took the noise of the loads into account."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8

@@ -14,6 +14,7 @@ from model.plan.plan import (
     VERSION_WITH_EARLIER,
     VERSION_WITH_EMPTIED,
     VERSION_WITH_MIN_LEADERS,
+    VERSION_WITH_NOISE,
     VERSION_WITH_RELIEF,
     VERSION_WITH_TOLERANCE,
     BrokerChange,
@@ -69,6 +70,7 @@ def build_plan(
     if any(b.state in LEADERLESS for b in header.brokers):
         version = VERSION_WITH_DEMOTION
     version = VERSION_WITH_EMPTIED if problem.goals.emptied else version
+    version = VERSION_WITH_NOISE if search.limits.noise else version
     return Plan(
         schema_version=version,
         cluster_id=header.cluster_id,

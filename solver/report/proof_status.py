@@ -119,13 +119,15 @@ def limited_by(search: Search) -> str:
         return "proved optimal among plans that come as close to the tolerance"
     if search.proved:
         return "proved optimal"
-    near = search.objective - search.bound <= search.limits.gap_share * abs(search.objective)
-    if search.optimal_without_tolerance and not near:
+    gap = search.objective - search.bound
+    near = gap <= search.limits.gap_share * abs(search.objective)
+    if search.optimal_without_tolerance and not near and gap > search.noise:
         return "the bound leaves out the tolerance"
     if search.stopped:
         return "stopped"
-    if search.near_enough or (search.optimal_without_tolerance and near):
-        return f"gap within {100 * search.limits.gap_share:g} % of F"
+    if search.near_enough or search.optimal_without_tolerance:
+        share = f"{100 * search.limits.gap_share:g} % of F"
+        return f"gap within {share if near else 'the noise of the loads'}"
     if search.exhausted or search.work_left <= 0:
         return f"search budget exhausted ({work_text(search.limits.work)})"
     return "no step of the search closes the gap further"

@@ -66,10 +66,10 @@ class Search(Budget):
     def near_enough(self) -> bool:
         """Whether the search may end here: its best plan is proved, or near its bound.
 
-        Near is a gap of at most `limits.gap_share` of F, once the work that a proof may take
-        regardless, `PROOF_SHARE` of its limit, is done. Without a change in the plan the gap
-        must also be below the cost of a move, so that none that could pay is missed. F under
-        `band` counts moves, and is always proved.
+        Near is a gap of at most `limits.gap_share` of F or `limits.noise`, once the work that a
+        proof may take regardless, `PROOF_SHARE` of its limit, is done. Without a change in the
+        plan the gap must also be below the cost of a move, so that none that could pay is missed.
+        F under `band` counts moves, and is always proved.
         """
         if self.proved or self.problem.band or self.work < PROOF_SHARE * self.limits.work:
             return self.proved
@@ -78,7 +78,12 @@ class Search(Budget):
         near = self.limits.gap_share * abs(self.objective)
         if not self.moves:
             near = min(near, self.problem.costs.move)
-        return self.objective - self.bound <= near
+        return self.objective - self.bound <= max(near, self.noise)
+
+    @property
+    def noise(self) -> float:
+        """The gap that the noise of the loads excuses, in units of F: below the cost of a move."""
+        return min(self.limits.noise, self.problem.costs.move)
 
     @property
     def work_left(self) -> float:

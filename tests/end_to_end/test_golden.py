@@ -113,6 +113,15 @@ def test_a_plan_with_every_field_is_verified(name: str, goals: str) -> None:
     assert {claim["holds"] for claim in verdict["claims"]} <= {True, None}
 
 
+def test_a_plan_names_the_noise_of_its_loads() -> None:
+    """With the same limit, a plan of the loop is repeated from its snapshot."""
+    Path("plimsoll.toml").write_text("[solve]\nnoise = 0.001\n")
+    plimsoll("plan", "--snapshot", GOLDEN / "snapshots/demo-1.4.json", "--out", "plan.json")
+    golden_plan = GOLDEN / "plans/demo-1.11.json"
+    assert Path("plan.json").read_bytes() == golden_plan.read_bytes()
+    assert read_plan(golden_plan).limits.noise == 0.001
+
+
 def test_directories_are_emptied_by_the_same_bytes() -> None:
     snapshot = read_snapshot(GOLDEN / "snapshots/every-field.json")
 

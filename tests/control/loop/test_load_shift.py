@@ -12,6 +12,7 @@ from control.loop.load_shift import (
     confidence_text,
     early_text,
     level_age_s,
+    noise_of_objective,
     uncertain_text,
     unread_text,
 )
@@ -74,6 +75,17 @@ def test_noise_may_explain_a_small_deviation(error: float, certain: bool) -> Non
 
 def test_a_doubled_load_is_certain_in_spite_of_noise() -> None:
     assert uncertain_text(evaluation([2 * MB, MB, MB]), EASY, noisy(0.08)) == ""
+
+
+def test_noise_adds_its_square_to_the_objective() -> None:
+    """Of three brokers, with two rates balanced; disks are no rates."""
+    found = evaluation([MB, MB, MB])
+    assert found.levels.keys() >= {"net_in", "net_out"}
+    steady = dataclasses.replace(STEADY, noise=noisy(0.02))
+    assert noise_of_objective(steady, found, EASY) == pytest.approx(2 * 3 * 0.02**2)
+    unknown = dataclasses.replace(STEADY, noise=noisy(float("inf")))
+    assert noise_of_objective(unknown, found, EASY) == 0.0
+    assert noise_of_objective(None, found, EASY) == 0.0
 
 
 def test_too_few_samples_are_not_certain() -> None:

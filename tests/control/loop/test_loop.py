@@ -1478,7 +1478,11 @@ def test_auto_acts_on_a_shift_once_it_is_no_burst(build: Build) -> None:
     def shifted(*, taken_at_ms: int) -> Snapshot:
         changed_ms = START_MS + 1000
         bench.observer.steady = Steadiness(
-            newest_ms=taken_at_ms, since_ms=START_MS - 15_000, changed_ms=changed_ms, agrees=True
+            newest_ms=taken_at_ms,
+            since_ms=START_MS - 15_000,
+            changed_ms=changed_ms,
+            agrees=True,
+            noise={BrokerId(number): 0.001 for number in (1, 2, 3)},
         )
         return cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
 
@@ -1489,3 +1493,5 @@ def test_auto_acts_on_a_shift_once_it_is_no_burst(build: Build) -> None:
         assert bench.executor.plans == []
         later(bench, 2, shifted)
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    (plan,) = bench.executor.plans
+    assert plan.limits.noise == pytest.approx(2 * 3 * 0.001**2)

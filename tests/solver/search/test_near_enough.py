@@ -3,7 +3,7 @@
 import pytest
 
 from model.goals.goals import GAP_SHARE, Goals, ObjectiveKind, SolveLimits
-from model.plan.plan import PlanStatus
+from model.plan.plan import VERSION_WITH_NOISE, PlanStatus
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem, compile_problem
 from solver.search.search import PROOF_SHARE, Search
@@ -11,6 +11,7 @@ from solver.solve import solve
 from tests.support.solver.zipf_clusters import synthetic
 
 GOALS = Goals(move_price=0.002)
+DEAR = Goals(move_price=0.01)
 SMALL = compile_problem(synthetic(3, 20), GOALS)
 
 
@@ -43,6 +44,20 @@ def test_misses_no_move_that_could_pay() -> None:
     assert searched(0.9 * cost, moves=0, work=done).near_enough
 
 
+@pytest.mark.parametrize("moves", [0, 3])
+@pytest.mark.parametrize(
+    ("gap", "noise", "ends"), [(0.9, 0.8, False), (0.9, 1.0, True), (1.1, 1e6, False)]
+)
+def test_ends_within_the_noise_of_the_loads_unless_a_move_could_pay(
+    gap: float, noise: float, ends: bool, moves: int
+) -> None:
+    """gap, noise: in costs of a move."""
+    cost = SMALL.costs.move
+    search = searched(gap * cost / 10.0, moves, work=PROOF_SHARE * 20.0)
+    search.limits = SolveLimits(work=20.0, gap_share=0.0, noise=noise * cost)
+    assert search.near_enough is ends
+
+
 def test_counted_moves_are_proved() -> None:
     goals = Goals(objective=ObjectiveKind.BAND)
     problem = compile_problem(synthetic(3, 20), goals)
@@ -68,7 +83,17 @@ def test_says_why_it_ended() -> None:
     assert result.best.gap <= 0.1 * result.best.objective
 
 
-def test_only_another_share_is_in_plan_files() -> None:
-    assert "gap_share" not in SolveLimits().model_dump()
-    limits = SolveLimits(gap_share=0.0)
+@pytest.mark.search
+def test_says_that_it_ended_at_the_noise() -> None:
+    limits = SolveLimits(work=4.0, gap_share=0.0, noise=1.0)
+    result = solve(synthetic(8, 400, seed=4), DEAR, limits)
+    assert result.best is not None
+    assert result.best.limited_by == "gap within the noise of the loads"
+    assert result.best.schema_version == VERSION_WITH_NOISE
+    assert 0 < result.best.gap <= result.best.move_price
+
+
+def test_only_limits_that_differ_are_in_plan_files() -> None:
+    assert not {"gap_share", "noise"} & SolveLimits().model_dump().keys()
+    limits = SolveLimits(gap_share=0.0, noise=0.001)
     assert SolveLimits.model_validate(limits.model_dump()) == limits
