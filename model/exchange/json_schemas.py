@@ -5,6 +5,7 @@ import inspect
 import itertools
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel
@@ -79,7 +80,8 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _own_docstrings(model: type[BaseModel]) -> dict[str, str]:
+@cache  # Many kinds contain the same types, and each takes ten milliseconds to parse.
+def _own_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     found = {}
     for field, below in itertools.pairwise(getattr(body, "body", [])):
