@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Tests start a thousand processes; without bytecode each compiles what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
@@ -53,10 +55,12 @@ check: $(VENV)/dev.stamp ## lint, format, wording, types, layers
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
+	@# One process, and first, so that the workers of the others find the tests compiled.
+	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
 	@# Half of the time, tests wait: for threads, timeouts and other processes.
 	$(BIN)/python -m pytest -n 4 -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
-	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
+	@# In the order of collection, since the files that take longest have few tests.
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
 
 .PHONY: test-versions
 test-versions: $(VENV)/dev.stamp ## test every pinned Kafka version, and record it for the README

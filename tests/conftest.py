@@ -61,6 +61,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", ignored)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute whole files, those on the shared cluster to the same worker."""
+    from tests.support.one_shared_cluster import OneSharedCluster
+
+    return OneSharedCluster(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
     """Let no test that configures logging affect the next ones."""
