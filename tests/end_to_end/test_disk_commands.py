@@ -15,7 +15,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from tests.end_to_end.test_failed_disk import breaks
 from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
 from tests.support.executor.log_dir_plans import IO_RATE
-from tests.support.executor.topic_records import assert_exact, loaded
+from tests.support.executor.topic_records import assert_exact, fill, loaded
 from tests.support.kafka_tools import stock_tool
 
 PLACES = [[1, 2], [2, 3], [3, 1], [1, 4], [4, 1], [2, 4], [1, 3], [3, 4]]
@@ -61,7 +61,8 @@ def loaded_topic(cluster: LocalCluster) -> tuple[str, Load]:
     """A topic whose partitions have a megabyte each, under a continuous load."""
     topic = f"stored-{uuid.uuid4().hex[:6]}"
     cluster.create_topic(topic, PLACES)
-    return topic, loaded(cluster, topic, 1_000_000, partitions=len(PLACES), rate=2_000_000.0)
+    fill(cluster.bootstrap, topic, [1] * len(PLACES))
+    return topic, loaded(cluster, topic, 0, partitions=len(PLACES), rate=100_000.0)
 
 
 def test_a_directory_is_emptied_under_load_though_the_process_is_killed(
