@@ -1,5 +1,6 @@
 """The world of one seed: a cluster, hosts that act on it, and everything that fails."""
 
+import math
 import os
 import random
 import shutil
@@ -27,13 +28,14 @@ from benchmarks.fire.scenarios import (
     Scenario,
 )
 from benchmarks.fire.task_invariants import TaskInvariants
-from benchmarks.fire.world_admin import CALL_S, Change, Passage, WorldAdmin
+from benchmarks.fire.world_admin import CALL_S, Change, Passage, StaleMetadata, WorldAdmin
 from benchmarks.fire.world_bucket import MemoryBucket, WorldS3
 from benchmarks.fire.world_files import Disk, simulated
 from benchmarks.fire.world_loop import LoopProcess
 from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
 from control.tasks.broker_task import BrokerTask, TaskPhase
+from executor.client.responses import ClusterView
 from executor.executor import Executor
 from executor.journal.archive import Archive
 from executor.journal.lease import Lease
@@ -61,6 +63,7 @@ _SPANS: Final = (
     FaultKind.CLUSTER_AWAY,
     FaultKind.ONE_WAY,
     FaultKind.BUCKET_AWAY,
+    FaultKind.METADATA_LAG,
 )
 _OF_CHANGES: Final = (
     FaultKind.REQUEST_LOST,
@@ -123,6 +126,8 @@ class Host:
     fault_of_bucket: dict[int, FaultKind] = field(default_factory=dict)
     cut: Counter[FaultKind] = field(default_factory=Counter)
     """Networks that are cut at present, with the number of faults that do so."""
+    stale: StaleMetadata | None = None
+    """Metadata that lag."""
 
     def __post_init__(self) -> None:
         rate = self.world.scenario.rates[self.number]
@@ -197,6 +202,11 @@ class Host:
             case FaultKind.LATE_REQUEST:
                 return Passage(10.0 + self.rng.uniform(0.5, CALL_S - 11.0), 0.0)
         return Passage(self.rng.uniform(0.5, 5.0), self.rng.uniform(0.0, 4.0))
+
+    def lag(self) -> StaleMetadata | None:
+        """What the broker that answers the next request knows, if its metadata lag."""
+        # Others answer, too.
+        return self.stale if self.stale is not None and self.rng.random() < 0.7 else None
 
     def sent(self, change: Change) -> None:
         """Check a changing call as it is sent."""
@@ -619,6 +629,10 @@ class World:
         host = self.hosts[fault.host]
         if fault.kind in (FaultKind.BROKER_DEAD, FaultKind.BROKER_FLAPS):
             self._arm_broker(fault)
+        elif fault.kind in (FaultKind.BROKER_SLOW, FaultKind.DISK_FILLS):
+            ends_s = min(HEALED_S, fault.at_s + 4 * fault.takes_s)
+            self.cluster.after(fault.at_s, partial(self._strain, fault))
+            self.cluster.after(ends_s, partial(self._relieve, fault))
         elif fault.kind in _SPANS:
             ends_s = min(HEALED_S, fault.at_s + fault.takes_s)
             self.cluster.after(fault.at_s, partial(self._span, host, fault.kind, 1))
@@ -675,6 +689,8 @@ class World:
         """Begin or end what lasts for a while."""
         host.cut[kind] += by
         host.disk.full = host.cut[FaultKind.DISK_FULL] > 0
+        if kind is FaultKind.METADATA_LAG:
+            host.stale = self._metadata() if host.cut[kind] else None
         if kind is not FaultKind.DISK_FULL:
             # That one counts when a write meets it.
             self.met[kind] += max(0, by)
@@ -696,6 +712,31 @@ class World:
             self.cluster.kill(broker)
             if self.auto is not None:
                 self.auto.dead_since_s[broker] = self.cluster.now_s
+
+    def _strain(self, fault: PlannedFault) -> None:
+        """Slow down the network of a broker, or leave little room on its disk."""
+        broker = self.cluster.brokers[BrokerId(1 + fault.which % BROKERS)]
+        self._met(fault)
+        if fault.kind is FaultKind.BROKER_SLOW:
+            broker.network_bytes_per_s = 2e6
+        else:
+            room = (0.01, 0.5, 1.5)[fault.which % 3] * self.scenario.log_bytes
+            broker.disk_bytes = self.cluster.used_bytes(broker.id) + room
+
+    def _relieve(self, fault: PlannedFault) -> None:
+        broker = self.cluster.brokers[BrokerId(1 + fault.which % BROKERS)]
+        if fault.kind is FaultKind.BROKER_SLOW:
+            broker.network_bytes_per_s = SimulatedBroker(id=broker.id).network_bytes_per_s
+            return
+        broker.disk_bytes = math.inf
+        if not broker.alive:
+            self._revive(broker.id)
+
+    def _metadata(self) -> StaleMetadata:
+        of = self.cluster
+        racks = {b.id: b.rack for b in of.brokers.values() if b.rack}
+        view = ClusterView(cluster_id=of.cluster_id, alive=of.alive, racks=racks)
+        return StaleMetadata(view, of.shown())
 
     def _revive(self, broker: BrokerId) -> None:
         self.cluster.revive(broker)

@@ -1,6 +1,7 @@
 """What a seed means: a cluster with a plan, hosts, and the faults that will happen."""
 
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -23,6 +24,8 @@ _TOPICS: Final = ("orders", "clicks")
 _MOST_FAULTS: Final = 7
 _OF_TASKS: Final = 0.4
 """Share of the worlds in which a task makes the plans."""
+_OF_BROKERS: Final = 0.3
+"""Chance of each further fault of `BROKER_FAULTS`."""
 _OF_LOOPS: Final = 0.35
 """Share of the other worlds in which the loop of `--auto` makes them."""
 
@@ -51,6 +54,9 @@ class FaultKind(StrEnum):
     BUCKET_LATE = "write to the bucket after its time-out"
     BROKER_DEAD = "broker dead"
     BROKER_FLAPS = "broker flaps"
+    BROKER_SLOW = "broker slow"
+    DISK_FILLS = "disk of a broker fills"
+    METADATA_LAG = "metadata lag"
     CLOCK_STEP = "clock stepped"
     STOP = "run stopped"
     ABORT = "run aborted"
@@ -67,6 +73,11 @@ ONLY_WITH_BUCKET: Final = frozenset(
         FaultKind.BUCKET_SLOW,
         FaultKind.BUCKET_LATE,
     }
+)
+
+
+BROKER_FAULTS: Final = frozenset(
+    {FaultKind.BROKER_SLOW, FaultKind.DISK_FILLS, FaultKind.METADATA_LAG}
 )
 
 
@@ -179,12 +190,25 @@ def scenario_of(seed: int) -> Scenario:
         begins_s=(0.0, rng.uniform(0.5, 90.0)),
         rates=tuple(rng.uniform(0.9955, 1.0045) for _ in range(2)),
         clocks_s=tuple(rng.choice((0.0, 0.0, -300.0, 90.0)) for _ in range(2)),
-        faults=tuple(_fault(rng, hosts) for _ in range(rng.randint(1, _MOST_FAULTS))),
+        faults=(
+            *(_fault(rng, hosts) for _ in range(rng.randint(1, _MOST_FAULTS))),
+            *_faults_of_brokers(random.Random(f"brokers {seed}"), hosts),
+        ),
     )
 
 
-def _fault(rng: random.Random, hosts: int) -> PlannedFault:
-    kinds = [k for k in FaultKind if hosts > 1 or k not in ONLY_WITH_BUCKET]
+def _faults_of_brokers(rng: random.Random, hosts: int) -> Iterator[PlannedFault]:
+    """Further faults, drawn apart so that older seeds keep theirs."""
+    while rng.random() < _OF_BROKERS:
+        yield _fault(rng, hosts, sorted(BROKER_FAULTS))
+
+
+def _fault(
+    rng: random.Random, hosts: int, kinds: Sequence[FaultKind] | None = None
+) -> PlannedFault:
+    if kinds is None:
+        known = [k for k in FaultKind if k not in BROKER_FAULTS]
+        kinds = [k for k in known if hosts > 1 or k not in ONLY_WITH_BUCKET]
     return PlannedFault(
         kind=rng.choice(kinds),
         host=0 if rng.random() < 0.7 else rng.randrange(hosts),

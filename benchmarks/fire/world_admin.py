@@ -1,10 +1,10 @@
 """A host's client of the cluster, over a network that loses, delays and reorders requests."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from executor.client.responses import PartitionResponse
+from executor.client.responses import ClusterView, PartitionResponse, PartitionView
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
@@ -39,6 +39,14 @@ class Passage:
     """Until its answer arrives after that."""
 
 
+@dataclass(frozen=True, slots=True)
+class StaleMetadata:
+    """Metadata of a broker that does not hear of changes any more."""
+
+    cluster: ClusterView
+    partitions: Mapping[PartitionId, PartitionView]
+
+
 class Caller(Protocol):
     """The process that calls."""
 
@@ -50,6 +58,10 @@ class Caller(Protocol):
 
     def passage(self, *, changes: bool) -> Passage:
         """How the next request passes the network."""
+        ...
+
+    def lag(self) -> "StaleMetadata | None":
+        """The metadata of the broker that answers the next request, if they lag."""
         ...
 
     def sent(self, change: Change) -> None:
@@ -68,6 +80,20 @@ class WorldAdmin(SimulatedAdmin):
         self._caller = caller
         self._about = Change(call="", about={})
         self._is_delivering = False
+
+    def cluster(self) -> ClusterView:
+        """As the broker that answers knows it."""
+        found = super().cluster()
+        lag = self._caller.lag()
+        return found if lag is None else lag.cluster
+
+    def partitions(
+        self, ids: Collection[PartitionId] | None = None
+    ) -> dict[PartitionId, PartitionView]:
+        """As the broker that answers knows them."""
+        found = super().partitions(ids)
+        lag = self._caller.lag()
+        return found if lag is None else {pid: lag.partitions[pid] for pid in found}
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
