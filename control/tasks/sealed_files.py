@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from model.errors import ConfigError
-from model.files import digest, make_folder, parse_document, read_document
+from model.bounded import read_bytes
+from model.errors import ConfigError, NewerVersion
+from model.files import digest, make_folder, parse_document
 
 
 def checksum_of(document: dict[str, Any]) -> str:
@@ -22,20 +23,20 @@ def read_sealed(path: Path, kind: str, instead: str) -> dict[str, Any]:
     instead: what to do without the file, in words. Raises ConfigError as `read_document` does,
     and where the file is damaged or was edited.
     """
-    return _sealed(read_document(path, kind, major=1), path, instead)
+    return parse_sealed(read_bytes(path, what=f"the {kind} file "), path, kind, instead)
 
 
-def parse_sealed(data: bytes, where: str, kind: str, instead: str) -> dict[str, Any]:
-    """Parse an object of a bucket as `read_sealed` reads a file; where: its address."""
-    return _sealed(parse_document(data, where, kind, major=1), where, instead)
-
-
-def _sealed(document: dict[str, Any], where: Path | str, instead: str) -> dict[str, Any]:
+def parse_sealed(data: bytes, where: Path | str, kind: str, instead: str) -> dict[str, Any]:
+    """Parse a file, or an object of a bucket, as `read_sealed` does; where: its address."""
+    advice = f"Restore it, or move it away and {instead}"
+    try:
+        document = parse_document(data, where, kind, major=1)
+    except NewerVersion:
+        raise
+    except ConfigError as exc:
+        raise ConfigError(f"{exc}. {advice}") from exc
     if document.get("checksum") != checksum_of(document):
-        raise ConfigError(
-            f"{where} is damaged or was edited: its checksum does not fit. Restore it, or move it "
-            f"away and {instead}"
-        )
+        raise ConfigError(f"{where} is damaged or was edited: its checksum does not fit. {advice}")
     return document
 
 

@@ -51,7 +51,7 @@ def test_a_task_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        (lambda text: text[: len(text) // 2], "is not a plimsoll.task file"),
+        (lambda text: text[: len(text) // 2], "cut off. Restore it, or .* request the task again"),
         (lambda text: text.replace('"brokers":[4]', '"brokers":[3]'), "checksum does not fit"),
         (lambda text: text.replace(f'"{SCHEMA_VERSION}"', '"2.0"'), "use a newer plimsoll"),
         (lambda text: "", "is not a plimsoll.task file"),
