@@ -116,8 +116,13 @@ def _obstacles(
     names = [t.name for t in header.topics]
     mine = np.isin(columns.topic, [names.index(topic) for topic in topics])
     counts = snapshot.replica_counts
-    if replicas > taking and (mine & (counts < replicas)).any():
-        yield f"only {count_text(taking, 'broker')} may take replicas of a partition, one each"
+    fewer = np.flatnonzero(mine & (counts < replicas)).tolist()
+    if replicas > taking and fewer:
+        yield (
+            f"{snapshot.id(fewer[0])} has {counts[fewer[0]]}, and only "
+            f"{count_text(taking, 'broker')} may take replicas of a partition, one each; add "
+            "brokers, or include excluded ones"
+        )
     offline = np.flatnonzero(mine & (counts != replicas) & (columns.leader == NO_BROKER)).tolist()
     if offline:
         yield f"{snapshot.id(offline[0])} has no leader; bring its replicas back first"

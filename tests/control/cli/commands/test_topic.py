@@ -69,7 +69,7 @@ def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) 
 @pytest.mark.parametrize(
     ("count", "reason"),
     [
-        ("5", "4 brokers may take replicas of a partition, one each"),
+        ("5", "orders-0 has 2, and only 4 brokers may take replicas of a partition, one each"),
         ("0", "greater than or equal to 1"),
     ],
 )
