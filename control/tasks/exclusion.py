@@ -45,19 +45,27 @@ def exclude(
     at_ms: int,
     reason: str = "",
 ) -> Marks:
-    """Mark brokers as excluded; all marks are returned. Raises as `refuse_marking` does."""
-    new = [
-        BrokerMark(
-            cluster_id=cluster_id,
-            broker=broker,
-            state=BrokerState.EXCLUDED,
-            at_ms=at_ms,
-            by=by,
-            reason=reason or "excluded",
-        )
-        for broker in brokers
-    ]
-    return _change(files, cluster_id, brokers, lambda marks: marked(marks, new))
+    """Mark brokers as excluded; all marks are returned. Raises as `refuse_marking` does.
+
+    reason: empty for that of the mark that a broker has.
+    """
+
+    def excluded(marks: Marks) -> Marks:
+        known = {m.broker: m.reason for m in marks if m.cluster_id == cluster_id}
+        new = [
+            BrokerMark(
+                cluster_id=cluster_id,
+                broker=broker,
+                state=BrokerState.EXCLUDED,
+                at_ms=at_ms,
+                by=by,
+                reason=reason or known.get(broker, "excluded"),
+            )
+            for broker in brokers
+        ]
+        return marked(marks, new)
+
+    return _change(files, cluster_id, brokers, excluded)
 
 
 def include(

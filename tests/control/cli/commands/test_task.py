@@ -84,6 +84,7 @@ def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
     (mark,) = answer("broker", "exclude", "2", "--reason", "old disks")["marks"]
     assert (mark["broker"], mark["state"], mark["reason"]) == (2, "excluded", "old disks")
     assert at.states == {2: BrokerState.EXCLUDED}
+    assert "old disks" in plimsoll("broker", "exclude", "2").stdout
     plimsoll("broker", "remove", "4", *CHANGING)
     assert at.held[2] == 2
     assert "old disks" in plimsoll("broker", "exclude", "--rack", "c").stdout
