@@ -1,25 +1,33 @@
-"""LinkedIn's own client of Cruise Control, unmodified, balances a real cluster."""
+"""LinkedIn's own client of Cruise Control, unmodified, operates a real cluster."""
 
 import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from clients.jvm.jars import default_cache_dir
 from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
-from lab.local_cluster.local_cluster import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.end_to_end.test_auto import SETTINGS
 from tests.support.cli_on_cluster import HANG_S, Shell, placement, wait_until
 
 TOPIC = "cruised"
+PLAN = LocalPlan(
+    tier=False,
+    # One of three brokers can be emptied.
+    properties={"broker.session.timeout.ms": "60000", "offsets.topic.replication.factor": "2"},
+)
 CCCLI: Final = Path(sys.executable).with_name("cccli")
 """Of the package `cruise-control-client`."""
 TABLES: Final = """
 [triggers]
 uneven_load = "off"
+empty_broker = "off"
 [service]
 listen = "127.0.0.1:0"
 cruise_control_listen = "127.0.0.1:0"
@@ -27,13 +35,19 @@ cruise_control_api = "execute"
 """
 
 
+@pytest.fixture
+def new_cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(default_cache_dir(), PLAN) as cluster:
+        yield cluster
+
+
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.skipif(not CCCLI.exists(), reason="cruise-control-client is not installed")
-def test_a_rebalance_that_cccli_has_shown_is_the_one_that_it_executes(
+def test_cccli_executes_the_rebalance_that_it_has_shown_and_operates_brokers(
     new_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    new_cluster.create_topic(TOPIC, [[1]] * 8)
+    new_cluster.create_topic(TOPIC, [[1, 2]] * 8)
     order = LoadOrder(topic=TOPIC, bytes_per_s=5_000_000.0, weights=DEMO_WEIGHTS)
     load = Load(new_cluster.processes, new_cluster.bootstrap, order, name="cruised")
     load.start()
@@ -57,10 +71,22 @@ def test_a_rebalance_that_cccli_has_shown_is_the_one_that_it_executes(
             found: str = answered("state")["ExecutorState"]["state"]
             return found
 
-        def status() -> str:
+        def status(endpoint: str) -> str:
             tasks = answered("user_tasks")["userTasks"]
-            found: str = next(t["Status"] for t in tasks if "rebalance?" in t["RequestURL"])
+            found: str = next(t["Status"] for t in tasks if f"{endpoint}?" in t["RequestURL"])
             return found
+
+        def on_brokers(order: str, broker: int) -> dict[int, list[int]]:
+            """Give an order on a broker; the replicas once it has been executed."""
+            assert answered(order, str(broker))["summary"]
+            task = f"ended: task {order.removesuffix('_broker')}-{broker}-"
+            running.wait_for(lambda found: task in found)
+            wait_until(lambda: status(order) != "InExecution")
+            assert status(order) == "Completed", running.log.read_text()
+            return placement(new_cluster.bootstrap, TOPIC)
+
+        def holders(replicas: dict[int, list[int]]) -> set[int]:
+            return {broker for found in replicas.values() for broker in found}
 
         assert executor() == "NO_TASK_IN_PROGRESS"
         wait_until(lambda: sum(b["NwOutRate"] for b in answered("load").get("brokers", ())) > 100)
@@ -78,7 +104,7 @@ def test_a_rebalance_that_cccli_has_shown_is_the_one_that_it_executes(
         assert shell.runs() == []
         ordered = answered("rebalance", "--verbose", "true")
         assert ordered["proposals"] == dry["proposals"]
-        wait_until(lambda: status() == "Completed")
+        wait_until(lambda: status("rebalance") == "Completed")
         after = placement(new_cluster.bootstrap, TOPIC)
         assert {
             p["topicPartition"]["partition"]: p["newReplicas"]
@@ -88,10 +114,16 @@ def test_a_rebalance_that_cccli_has_shown_is_the_one_that_it_executes(
         assert len(Counter(replicas[0] for replicas in after.values())) == 3
         wait_until(lambda: executor() == "NO_TASK_IN_PROGRESS")
         assert "Proposal execution stopped." in cccli("stop")
+        (run,) = shell.runs()
+        (kept,) = (tmp_path / "state" / "cruise-control").glob("*.kept.json")
+        (journal,) = (tmp_path / "state" / "journal").glob("*.jsonl")
+        assert run["event"] == "ended"
+        assert json.loads(kept.read_text())["plan_hash"] in journal.read_text()
+
+        assert holders(on_brokers("remove_broker", 3)) == {1, 2}
+        assert holders(on_brokers("add_broker", 3)) == {1, 2, 3}
+        demoted = on_brokers("demote_broker", 2)
+        assert 2 in holders(demoted)
+        assert {replicas[0] for replicas in demoted.values()} == {1, 3}
         assert running.stop() == 0, running.log.read_text()
     load.finish()
-    (run,) = shell.runs()
-    (kept,) = (tmp_path / "state" / "cruise-control").glob("*.kept.json")
-    (journal,) = (tmp_path / "state" / "journal").glob("*.jsonl")
-    assert run["event"] == "ended"
-    assert json.loads(kept.read_text())["plan_hash"] in journal.read_text()
