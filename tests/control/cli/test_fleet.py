@@ -17,7 +17,9 @@ from control.cli.output_types import FleetAnswer
 from control.render.text import json_text
 from tests.control.cli.test_serving import NOWHERE, WAIT_S, Service
 from tests.control.cli.test_simulated_service import SETTINGS
+from tests.control.cli.test_standby import SHARED
 from tests.support.cli_offline import enter, in_process, plimsoll, refused
+from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.paths import ROOT
 
 SIMULATED = (sys.executable, "-P", "-m", "tests.support.control.simulated_fleet")
@@ -26,13 +28,19 @@ TROUBLE = {"raises": "boom", "broken": "broken.toml is not valid TOML"}
 HEAD = 'state_dir = "fleet"\n[service]\nlisten = "127.0.0.1:0"\napi = true\n'
 
 
-def fleet_file(folder: Path, servers: Mapping[str, str], *, more: str = "") -> Path:
-    """The file of a fleet, and those of its clusters, each with a state folder of its own."""
+def fleet_file(
+    folder: Path, servers: Mapping[str, str], *, more: str = "", of_each: str = ""
+) -> Path:
+    """The file of a fleet, and those of its clusters, each with a state folder of its own.
+
+    more: at its end. of_each: at the end of each cluster's.
+    """
     lines = [HEAD]
     for name, server in servers.items():
         (folder / f"{name}.toml").write_text(
             f'bootstrap_server = "{server}"\nstate_dir = "{folder / name}"\n'
             + SETTINGS.format(trigger="act")
+            + of_each
         )
         lines.append(f'[clusters.{name}]\nconfig = "{name}.toml"\n')
     path = folder / "fleet.toml"
@@ -137,6 +145,37 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(
         running.signalled(signal.SIGHUP)
         until(tmp_path, partial(has_state, "broken", "starting"))
         assert logged(tmp_path, "cluster.failed") == {"raises", "broken", other}
+
+
+def stands_by(rows: Mapping[str, Any]) -> bool:
+    return all(row["phase"] == "standing by" for row in rows.values())
+
+
+def runs(rows: Mapping[str, Any]) -> bool:
+    return all(row["run"] for row in rows.values())
+
+
+@pytest.mark.soak
+def test_the_same_fleet_on_another_host_takes_all_clusters_over(tmp_path: Path) -> None:
+    with s3_server() as endpoint:
+        more = SHARED.format(endpoint=endpoint, bucket=BUCKET, prefix="fleet/", lease="")
+        files = []
+        for name in "ab":
+            folder = tmp_path / name
+            folder.mkdir()
+            servers = {"east": "east:1", "west": "west:1"}
+            files.append((folder, fleet_file(folder, servers, of_each=more)))
+        (a, _), (b, _) = files
+        first, second = (fleet_service(*of, *AUTO) for of in files)
+        with first:
+            first.wait_for("/metrics\n")
+            until(a, runs)
+            with second:
+                second.wait_for("/metrics\n")
+                until(b, stands_by)
+                first.process.kill()
+                until(b, runs)
+                assert second.counts("plimsoll_leads") == {("east",): 1, ("west",): 1}
 
 
 def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:

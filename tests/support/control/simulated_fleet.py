@@ -14,12 +14,10 @@ from control import compose
 from control.cli.main import main
 from control.loop.dependencies import LoopParts
 from control.settings.settings import Settings
-from executor.executor import Executor
-from executor.timing import RunLimits
 from lab.simulated_cluster import demo_cluster
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
-from tests.support.control.simulated_service import BROKERS, POLL_S, SPEED
+from tests.support.control.simulated_service import BROKERS, SPEED, executor_of
 
 CLUSTERS = ("east", "west")
 """They have their names as ids."""
@@ -58,15 +56,8 @@ def begin() -> None:
             kind = kinds.get(host(settings), LiveObserver)
             return kind(lives.get(host(settings), lives["east"]))
 
-        def executor(settings: Settings) -> Executor:
-            live = lives[host(settings)]
-            throttle = settings.throttle
-            per_s = throttle if isinstance(throttle, int) else None
-            limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
-            return Executor(live.admin(), timing=live.timing, limits=limits)
-
         compose.observer = observer  # type: ignore[assignment]
-        compose.executor = executor
+        compose.executor = lambda settings: executor_of(lives[host(settings)], settings)
         clock = lives["east"].now_s
         vars(compose)["LoopParts"] = partial(LoopParts, clock=clock, steady=clock)
         main()

@@ -25,28 +25,29 @@ CALL_S = 30.0
 """As long as a change takes with a time-out of some seconds."""
 
 
+def executor_of(live: LiveCluster, settings: Settings) -> Executor:
+    """The executor of a simulated cluster."""
+    throttle = settings.throttle
+    per_s = throttle if isinstance(throttle, int) else None
+    limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
+    archive = _archive(live, settings)
+    return Executor(live.admin(), timing=live.timing, limits=limits, archive=archive)
+
+
+def _archive(live: LiveCluster, settings: Settings) -> Archive | None:
+    if settings.archive is None:
+        return None
+    bucket = S3Settings(**settings.archive.model_dump())
+    leases = compose.lease_settings(settings)
+    return archive_of(bucket, live.timing, call_s=CALL_S, slowest_s=CALL_S, leases=leases)
+
+
 def begin() -> None:
     """Replace the parts that reach a cluster, and run the command."""
     world = DemoClusterOptions(brokers=BROKERS, seed=1, now_s=time.time())
     with LiveCluster(world, speed=SPEED) as live:
-
-        def archive(settings: Settings) -> Archive | None:
-            if settings.archive is None:
-                return None
-            bucket = S3Settings(**settings.archive.model_dump())
-            leases = compose.lease_settings(settings)
-            return archive_of(bucket, live.timing, call_s=CALL_S, slowest_s=CALL_S, leases=leases)
-
-        def executor(settings: Settings) -> Executor:
-            throttle = settings.throttle
-            per_s = throttle if isinstance(throttle, int) else None
-            limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
-            return Executor(
-                live.admin(), timing=live.timing, limits=limits, archive=archive(settings)
-            )
-
         compose.observer = lambda *_args, **_named: LiveObserver(live)  # type: ignore[assignment]
-        compose.executor = executor
+        compose.executor = partial(executor_of, live)
         vars(compose)["LoopParts"] = partial(LoopParts, clock=live.now_s, steady=live.now_s)
         main()
 
