@@ -88,8 +88,8 @@ fire: $(VENV)/dev.stamp ## run SEEDS=1000 worlds in which everything fails; ARGS
 quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-first-plans bench-longevity bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-solver bench-standby bench-stream bench-sweep
-bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-longevity bench-reaction bench-standby bench-screen bench-demo bench-sweep bench-simulate ## measure everything in benchmarks/
+.PHONY: bench bench-demo bench-first-plans bench-longevity bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-service bench-solver bench-standby bench-stream bench-sweep
+bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-longevity bench-reaction bench-service bench-standby bench-screen bench-demo bench-sweep bench-simulate ## measure everything in benchmarks/
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -123,6 +123,9 @@ bench-longevity: $(VENV)/dev.stamp ## measure what 50,000 earlier runs cost; ARG
 
 bench-reaction: $(VENV)/dev.stamp ## measure how soon --auto acts on a shift of load; ARGS="--only double"
 	$(BIN)/python -P -m benchmarks.reaction $(ARGS)
+
+bench-service: $(VENV)/dev.stamp ## measure what the service takes, and how soon it answers
+	$(BIN)/python -P -m benchmarks.service $(ARGS)
 
 bench-standby: $(VENV)/dev.stamp ## measure how soon a standby takes over; ARGS="--only kafka --times N"
 	$(BIN)/python -P -m benchmarks.standby $(ARGS)
