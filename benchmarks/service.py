@@ -80,7 +80,7 @@ class Site:
 
     @property
     def whole(self) -> str:
-        """The document with every partition, which nobody polls."""
+        """The document with every partition, too large to be polled."""
         return f"{self.url}/api/v1/status"
 
     def cpu_s(self) -> float:
@@ -279,8 +279,8 @@ def text(takes: str, one_by_one: Rows, rows: Rows, loads: Sequence[float]) -> st
         + f"\n## {RATE} requests a second\n\n"
         "The same without `/api/v1/status`, which has every partition, in turn, from another "
         "process on the same machine, whether or not earlier ones have been answered; a time "
-        "begins when its request is due.\nCPU is the share of a core that the service got, with the "
-        "solve; where other work leaves it less than the requests need, they queue.\n\n"
+        "begins when its request is due.\nCPU is the share of a core that the service got, with "
+        "the solve; where other work leaves it less than the requests need, they queue.\n\n"
         + table(HEADERS, rows)
     )
 
