@@ -376,7 +376,8 @@ class Collector(Closing):
     def _run_spark(self) -> None:
         """Start Spark, and run the streaming job until it ends."""
         # PySpark costs half a second, which the first poll need not wait for.
-        from collector.spark.session import Spark, is_submitted
+        from collector.spark.deployment import is_submitted
+        from collector.spark.session import Spark
         from collector.spark.stream import LoadStream
 
         settings, topic = self._settings, self._settings.samples_topic

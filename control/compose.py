@@ -281,11 +281,15 @@ def _creating(
 
 
 def _spark_site(settings: Settings) -> "SparkSite":
-    from collector.spark.deployment import SparkSite
+    from collector.spark.deployment import SparkSite, protected
+    from collector.spark.session import is_submitted
 
+    properties: Mapping[str, str] = settings.spark
+    if not is_submitted():  # then master and properties are those of `spark-submit`
+        properties = protected(settings.spark_master, properties, settings.spark_secret_file)
     return SparkSite(
         master=settings.spark_master,
-        properties=settings.spark,
+        properties=properties,
         shared_state=settings.spark_shared_state,
     )
 

@@ -1,5 +1,7 @@
 """Where Spark works: on this machine alone, or on a Spark cluster."""
 
+import ipaddress
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -7,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from model.bounded import MOST_TYPED_BYTES
 from model.errors import ClusterUnreachable, ConfigError
+from model.exchange.text_files import read_text
+from model.private import check_secret
 
 LOCAL: Final = "local[*]"
 """A task on each core of this machine."""
@@ -16,6 +21,10 @@ _STANDALONE: Final = re.compile(r"spark://([^\s,:/]+:\d+)(,[^\s,:/]+:\d+)*")
 _OTHERS: Final = re.compile(r"yarn|k8s://\S+")
 _PROPERTY: Final = re.compile(r"spark\.[\w.\-]+")
 _ELSEWHERE: Final = {"spark.master": "spark_master"}
+_AUTHENTICATE: Final = "spark.authenticate"
+_SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of a property
+_ENCRYPT: Final = "spark.network.crypto.enabled"
+_PROTECTED: Final = {_AUTHENTICATE: "true", _ENCRYPT: "true"}
 _CONNECT_S: Final = 5.0
 
 
@@ -50,6 +59,11 @@ def is_local(master: str) -> bool:
     return _LOCAL.fullmatch(master) is not None
 
 
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this process, with a JVM for it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSite:
     """Where Spark works, and how it is set up there."""
@@ -76,13 +90,74 @@ class SparkSite:
         )
 
 
+def protected(
+    master: str, properties: Mapping[str, str], secret_file: Path | None
+) -> dict[str, str]:
+    """The properties, with authentication and encryption of a standalone cluster's RPC.
+
+    secret_file: holds the secret of that cluster. Properties of other masters stay as they are.
+
+    Raises ConfigError where the secret cannot be used, or where traffic to a master beyond
+    loopback would be neither authenticated nor left open on purpose.
+    """
+    given = dict(properties)
+    if _STANDALONE.fullmatch(master) is None:
+        return given
+    wanted = given.get(_AUTHENTICATE)
+    if secret_file is not None:
+        if wanted not in (None, "true") or _SECRET in given:
+            raise ConfigError(
+                f"spark_secret_file and [spark] contradict each other; remove {_AUTHENTICATE} and "
+                f"{_SECRET} from [spark]"
+            )
+        return {**_PROTECTED, **given, _SECRET: _secret_in(secret_file)}
+    if wanted == "true":
+        if not given.get(_SECRET):
+            raise ConfigError(
+                f"{_AUTHENTICATE} needs the secret of {master}; name a file that holds it by "
+                "spark_secret_file"
+            )
+        return {**_PROTECTED, **given}
+    if wanted is None and not _on_loopback(master):
+        raise ConfigError(
+            f"Spark's traffic with {master} would be neither authenticated nor encrypted, and "
+            "whoever reaches it could run code there. Give master and workers "
+            f'{_AUTHENTICATE} = "true" and a secret, and name a file that holds it by '
+            "spark_secret_file. If the network is trusted, set "
+            f'"{_AUTHENTICATE}" = "false" in [spark].'
+        )
+    return given
+
+
+def _secret_in(path: Path) -> str:
+    check_secret(path, "the Spark secret ")
+    secret = read_text(path, MOST_TYPED_BYTES).strip()
+    if not secret or not secret.isprintable():
+        raise ConfigError(f"{path} has to hold the Spark secret, on one line")
+    return secret
+
+
+def _on_loopback(master: str) -> bool:
+    """Whether all masters of a standalone cluster have loopback addresses."""
+    hosts = [a.rpartition(":")[0] for a in master.removeprefix("spark://").split(",")]
+    return all(host == "localhost" or _is_loopback(host) for host in hosts)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def settings_of(master: str) -> dict[str, str]:
     """Properties of Spark that depend on its master.
 
     Raises ClusterUnreachable where none of a standalone cluster's masters answers.
     """
     if is_local(master):
-        return {"spark.driver.host": "127.0.0.1"}
+        # Other users of this machine reach loopback, too; Spark makes a secret of its own.
+        return {"spark.driver.host": "127.0.0.1", **_PROTECTED}
     if _STANDALONE.fullmatch(master) is None:
         return {}
     # Without a limit, a watch would keep all cores of the cluster for itself.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from clients.jvm.java import Java
-from collector.spark.deployment import LOCAL, is_local, settings_of
+from collector.spark.deployment import LOCAL, is_local, is_submitted, settings_of
 from collector.spark.lasting_faults import first_line
 from collector.spark.py_files import pack
 from collector.state_dir import using
@@ -90,6 +90,7 @@ _GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 _SUBMIT: Final = "org.apache.spark.deploy.SparkSubmit"
 _CONFIGURATIONS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Folders of a cluster's own settings, which Spark takes from the class path."""
+_GAVE_UP: Final = b"All masters are unresponsive! Giving up."
 SCRATCH: Final = "spark-"
 """Scratch folders beside the log: this, the process and something of their own."""
 _WORKERS_END_S: Final = 0.3
@@ -104,11 +105,6 @@ def spark_home() -> Path:
     import pyspark
 
     return Path(pyspark.__file__).parent
-
-
-def is_submitted() -> bool:
-    """Whether `spark-submit` started this process, with a JVM for it."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 class Spark:
@@ -168,9 +164,14 @@ class Spark:
         except PlimsollError:
             raise
         except Exception as exc:  # py4j lets through whatever went wrong in the JVM
+            reason = first_line(exc)
+            if self._is_refused():
+                reason = (
+                    f"{self.master} did not accept this driver; check that spark_secret_file "
+                    "holds the master's secret, where it has one"
+                )
             raise PlimsollError(
-                f"Spark did not start ({first_line(exc)}). The output of its Java is in "
-                f"{self._log_file}."
+                f"Spark did not start ({reason}). The output of its Java is in {self._log_file}."
             ) from exc
         return self._session
 
@@ -185,6 +186,12 @@ class Spark:
             self._session.stop()
         self._forget()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _is_refused(self) -> bool:
+        """Whether Spark gave up registering at its masters, which did answer before."""
+        with suppress(OSError):
+            return _GAVE_UP in self._log_file.read_bytes()
+        return False
 
     def _settings(self) -> dict[str, str]:
         """Spark's properties; raises ClusterUnreachable where its master does not answer."""

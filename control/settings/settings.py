@@ -127,6 +127,8 @@ class Settings(BaseSettings):
     """Spark master: `local[*]`, standalone, YARN or Kubernetes."""
     spark: Annotated[dict[str, str], BeforeValidator(properties_of), Field(repr=False)] = {}
     """Spark properties; they override those that plimsoll sets."""
+    spark_secret_file: UserPath | None = None
+    """File with the secret (`spark.authenticate.secret`) of a standalone Spark cluster."""
     spark_shared_state: bool = False
     """Whether Spark's workers can read `state_dir` under the same path."""
     interval_s: Annotated[float, Field(gt=0), as_span] = 1.0

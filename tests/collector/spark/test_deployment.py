@@ -19,7 +19,7 @@ from collector.reports.metric_topics import DECODERS
 from collector.reports.report_columns import REPORTS
 from collector.samples import decode, encode
 from collector.spark.arrow_transfer import from_bytes, packer, to_bytes, unpack
-from collector.spark.deployment import SparkSite, is_local, master_of, settings_of
+from collector.spark.deployment import SparkSite, is_local, master_of, protected, settings_of
 from collector.spark.lasting_faults import lasting_fault
 from collector.spark.py_files import pack
 from collector.spark.session import Spark
@@ -125,6 +125,82 @@ def test_a_cluster_that_cannot_see_the_samples_is_rejected_with_a_remedy() -> No
     message = r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
     with pytest.raises(ConfigError, match=message):
         SparkSite().require_samples("k8s://a:1", Path("/state"), None)
+
+
+REMOTE = "spark://spark-1:7077"
+ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text("of the cluster\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize("master", [REMOTE, "spark://127.0.0.1:7077"])
+def test_a_secret_authenticates_and_encrypts(master: str, secret_file: Path) -> None:
+    found = protected(master, {"spark.cores.max": "1"}, secret_file)
+    secret = {"spark.authenticate.secret": "of the cluster"}
+    assert found == {"spark.cores.max": "1", **ENCRYPTED, **secret}
+    assert protected(master, {**secret, "spark.authenticate": "true"}, None) == ENCRYPTED | secret
+
+
+def test_rpc_over_tls_may_take_the_place_of_sparks_encryption(secret_file: Path) -> None:
+    given = {"spark.network.crypto.enabled": "false", "spark.ssl.rpc.enabled": "true"}
+    found = protected(REMOTE, given, secret_file)
+    assert found["spark.authenticate"] == "true"
+    assert found["spark.network.crypto.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    "master", [REMOTE, "spark://127.0.0.1:7077,192.0.2.1:7077", "spark://127.0.0.1.evil.invalid:1"]
+)
+def test_an_open_master_beyond_loopback_is_refused_unless_that_is_intended(master: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"neither authenticated nor encrypted.*spark_secret_file"
+    ):
+        protected(master, {}, None)
+    intended = {"spark.authenticate": "false"}
+    assert protected(master, intended, None) == intended
+
+
+@pytest.mark.parametrize("master", ["local[*]", "yarn", "k8s://a:1", "spark://127.0.0.1:7077"])
+def test_other_masters_keep_their_properties(master: str) -> None:
+    assert protected(master, {"spark.cores.max": "1"}, None) == {"spark.cores.max": "1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "mode", "message"),
+    [
+        ({}, "secret", 0o644, "others can read or change the Spark secret"),
+        ({}, " \n", 0o600, "has to hold the Spark secret, on one line"),
+        ({}, "a\nb\n", 0o600, "on one line"),
+        ({}, None, 0o600, "cannot read the Spark secret .*No such file"),
+        ({"spark.authenticate": "false"}, "secret", 0o600, "contradict each other"),
+        ({"spark.authenticate.secret": "x"}, "secret", 0o600, "contradict each other"),
+    ],
+)
+def test_a_secret_that_cannot_be_used_is_named_and_not_quoted(
+    given: dict[str, str], text: str | None, mode: int, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    if text is not None:
+        path.write_text(text)
+        path.chmod(mode)
+    with pytest.raises(ConfigError, match=message) as raised:
+        protected(REMOTE, given, path)
+    assert "a\nb" not in str(raised.value)
+
+
+def test_authentication_without_a_secret_is_refused() -> None:
+    with pytest.raises(ConfigError, match="spark_secret_file"):
+        protected(REMOTE, {"spark.authenticate": "true"}, None)
+
+
+def test_sparks_own_listeners_are_on_loopback_and_authenticated_on_this_machine() -> None:
+    assert settings_of("local[2]") == {"spark.driver.host": "127.0.0.1", **ENCRYPTED}
 
 
 def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_rejected(tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
 """Solves on a standalone Spark cluster whose workers lack plimsoll."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
+import psutil
 import pytest
 
 from clients.jvm.java import find_java
-from collector.spark.deployment import SparkSite
+from collector.spark.deployment import SparkSite, protected
 from control.planning.solves_elsewhere import solving_on
 from lab.local_cluster.processes import Processes
 from model.errors import ClusterUnreachable, ConfigError
@@ -28,12 +30,20 @@ ENVIRON = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES)}
 """Of the workers: editable installs on this path are not followed."""
 
 LIMITS = SolveLimits(work=1.0)
+SECRET = "known-to-master-workers-and-driver"
 
 
 def small() -> Snapshot:
     # Small enough for the exact model alone, which needs no compiled loop.
     brokers = [broker(b) for b in range(3)]
     return cluster(brokers, [Row(replicas=(b % 2,), load=(1.0 + b, 2.0)) for b in range(6)])
+
+
+def command_lines() -> Iterator[str]:
+    """The command line of each process, as everyone on this machine can read it."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            yield " ".join(process.cmdline())
 
 
 def tasks(count: int) -> list[SolveTask]:
@@ -53,7 +63,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 @pytest.fixture
 def spark(processes: Processes, tmp_path: Path) -> LocalSpark:
     environ = {**ENVIRON, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    result = LocalSpark(processes, find_java(), environ=environ)
+    result = LocalSpark(processes, find_java(), environ=environ, secret=SECRET)
     result.launch()
     result.wait_ready()
     return result
@@ -62,11 +72,16 @@ def spark(processes: Processes, tmp_path: Path) -> LocalSpark:
 def test_results_are_those_of_this_process_though_an_executor_is_lost(
     spark: LocalSpark, processes: Processes, tmp_path: Path
 ) -> None:
-    site = SparkSite(master=spark.master, properties={"spark.pyspark.python": PYTHON})
+    secret_file = tmp_path / "secret"
+    secret_file.write_text(SECRET)
+    secret_file.chmod(0o600)
+    properties = protected(spark.master, {"spark.pyspark.python": PYTHON}, secret_file)
+    site = SparkSite(master=spark.master, properties=properties)
     here = [r.best for r in solve_in_turn(small(), tasks(12), SolveObserver())]
     with solving_on(site, tmp_path / "sweep" / "spark.log") as solve_all:
         results = solve_all(small(), tasks(12), SolveObserver())
         there = [next(results).best]
+        assert not [line for line in command_lines() if SECRET in line]
         processes.kill(spark.workers[0])
         there += [result.best for result in results]
         assert there == here
@@ -74,6 +89,8 @@ def test_results_are_those_of_this_process_though_an_executor_is_lost(
         again = solve_all(small(), tasks(2), SolveObserver())
         assert [result.best for result in again] == here[:2]
     assert [path.name for path in (tmp_path / "sweep").iterdir()] == ["spark.log"]
+    written = [tmp_path / "sweep" / "spark.log", *processes.logs.iterdir()]
+    assert not [path for path in written if SECRET in path.read_text()]
 
 
 def test_a_missing_python_of_an_executor_is_named(tmp_path: Path) -> None:

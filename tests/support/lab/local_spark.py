@@ -28,17 +28,30 @@ _ABSENT: Final = "--add-modules=jdk.incubator.vector"
 class LocalSpark:
     """A master and two workers of one core each, from PySpark's own jars.
 
-    environ: environment of the workers, which locates Python and its packages. Closing
-    the processes stops it.
+    environ: environment of the workers, which locates Python and its packages.
+    secret: what drivers have to know; None lets in everyone. Closing the processes stops it.
     """
 
     def __init__(
-        self, processes: Processes, java: Java, *, environ: Mapping[str, str] = os.environ
+        self,
+        processes: Processes,
+        java: Java,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        secret: str | None = None,
     ) -> None:
         self._processes, self._java = processes, java
         self._port, self._web_port = free_ports(2)
         self.workers: Final = ("spark-worker-1", "spark-worker-2")
         """Names of the workers' processes."""
+        self._options: tuple[str, ...] = ()
+        if secret is not None:
+            properties = processes.folder / "secured.properties"
+            properties.write_text(
+                "spark.authenticate=true\nspark.network.crypto.enabled=true\n"
+                f"spark.authenticate.secret={secret}\n"
+            )
+            self._options = ("--properties-file", str(properties))
         self._environ = {
             **environ,
             "JAVA_HOME": str(java_home(java, processes.folder / "java")),
@@ -55,7 +68,7 @@ class LocalSpark:
 
     def launch(self) -> None:
         """Start master and workers without waiting for them."""
-        place = ("--host", HOST, "--port", str(self._port))
+        place = ("--host", HOST, "--port", str(self._port), *self._options)
         self._spawn(_MASTER, "master.Master", *place, "--webui-port", str(self._web_port))
         for name in self.workers:
             self.launch_worker(name)
@@ -68,6 +81,7 @@ class LocalSpark:
             "worker.Worker",
             *("--host", HOST, "--cores", "1", "--memory", "1g"),
             *("--work-dir", str(folder), "--webui-port", "0"),
+            *self._options,
             self.master,
         )
 
