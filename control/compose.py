@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
 from control.cli.console import operator
+from control.loop import questions
 from control.loop.decision_log import CapacityNotes
 from control.loop.dependencies import UNWATCHED, LoopParts, LoopSettings, LoopWatcher
 from control.loop.loop import Loop
@@ -33,6 +34,7 @@ from executor.journal.lease import Lease, LeaseSettings, LeaseStore, Sightings, 
 from executor.timing import Timing, steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.log_events import LogEvent, named
+from model.plan.signatures import RequiredSignature
 from model.snapshot.capacities import Capacities
 from model.units import AUTO
 
@@ -281,8 +283,7 @@ def _creating(
 
 
 def _spark_site(settings: Settings) -> "SparkSite":
-    from collector.spark.deployment import SparkSite, protected
-    from collector.spark.session import is_submitted
+    from collector.spark.deployment import SparkSite, is_submitted, protected
 
     properties: Mapping[str, str] = settings.spark
     if not is_submitted():  # then master and properties are those of `spark-submit`
@@ -410,8 +411,25 @@ def _run_limits(settings: Settings, given: Capacities | None) -> "RunLimits":
     )
 
 
-def executor(settings: Settings) -> "Executor":
-    """Connect a client that can change the cluster; only with --allow-changes."""
+def required_signature(
+    settings: Settings, plan_file: Path | None = None
+) -> RequiredSignature | None:
+    """The signature that plans need; None where none is required.
+
+    plan_file: the plan that a command was given, beside which its signature is.
+    """
+    if settings.require_signature is None:
+        return None
+    return RequiredSignature(
+        settings.require_signature, settings.state_dir / questions.FOLDER, plan_file
+    )
+
+
+def executor(settings: Settings, plan_file: Path | None = None) -> "Executor":
+    """Connect a client that can change the cluster; only with --allow-changes.
+
+    plan_file: as of `required_signature`.
+    """
     from clients.s3 import S3Settings
     from executor.executor import connect
 
@@ -436,6 +454,7 @@ def executor(settings: Settings) -> "Executor":
             settings.goals,
             lambda: run_ids_of_open_tasks(TaskFiles(settings.state_dir)),
         ),
+        required=required_signature(settings, plan_file),
     )
 
 
@@ -496,6 +515,7 @@ def loop(
             beat=watcher.beat,
             failed=watcher.failed,
             stands_by=watcher.stands_by,
+            signed=None if (required := required_signature(settings)) is None else required.of,
         ),
     )
     found.subscribe(CapacityNotes(partial(found.warn, event=LogEvent.CLUSTER_WARNING), given))

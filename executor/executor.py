@@ -22,7 +22,7 @@ from executor.journal.journal_access import JournalAccess
 from executor.journal.lease import LeaseSettings
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.retention import Retention, prune
-from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
+from executor.journal.run_history import PastRun, past_run, past_runs, undone_run, unfinished
 from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
 from executor.platforms.automq_balancer import BalancerReads
 from executor.platforms.automq_wal import AutoMQWal
@@ -55,6 +55,7 @@ from executor.run.rollback_plan import (
     observed,
     plan_rollback,
     refuse_undoing_rollback,
+    restores,
     rolled_back,
     rolls_back,
 )
@@ -71,6 +72,7 @@ from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
+from model.plan.signatures import RequiredSignature, Signature
 from model.run import JournalEvent, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 
@@ -97,7 +99,10 @@ class Executor(Closing):
         timing: Timing = _REAL_TIME,
         archive: Archive | None = None,
         retention: Retention | None = None,
+        required: RequiredSignature | None = None,
     ) -> None:
+        """required: plans without such a signature are refused."""
+        self._required = required
         self._admin = leased(admin, archive.lease) if archive else admin
         self._reads = ReadOnlyAdmin(self._admin)
         self._archive = archive
@@ -136,7 +141,8 @@ class Executor(Closing):
         if not undoes:
             refuse_overfilled(plan)
         limits = _with(self._limits, moves_in_flight)
-        options = _RunOptions(journal_dir, limits, observe, steering)
+        signature = self.signature_of(plan, journal_dir)
+        options = _RunOptions(journal_dir, limits, observe, steering, signature)
         with self._journals.sole_writer(journal_dir, plan.cluster_id, steering.stopping):
             if check is not None:
                 check()
@@ -165,7 +171,6 @@ class Executor(Closing):
         run or nothing is left to resume.
         """
         limits = _with(self._limits, moves_in_flight)
-        options = _RunOptions(journal_dir, limits, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
         with self._journals.sole_writer(journal_dir, cluster_id, steering.stopping):
             past = past_run(journal_dir, cluster_id)
@@ -173,6 +178,8 @@ class Executor(Closing):
                 raise ConfigError(
                     f"The newest run {past.run_id} has ended; nothing is left to resume."
                 )
+            signature = self._signed_before(past, journal_dir)
+            options = _RunOptions(journal_dir, limits, observe, steering, signature)
             for warning in past.warnings:
                 _log.warning("%s", warning, extra=named(LogEvent.RUN_WARNING))
             self._let_settle(past)
@@ -181,6 +188,28 @@ class Executor(Closing):
             report = self._run(past.plan, past.run_id, options, past)
             self._prune(journal_dir)
             return report
+
+    def signature_of(self, plan: Plan, journal_dir: Path) -> Signature | None:
+        """The signature that lets a plan be executed; None where none is required.
+
+        The rollback of a run restores what the plan of that run names, so that it needs no
+        signature but that one. Raises GuardrailRefused without a valid signature, and ConfigError
+        where the keys cannot be used.
+        """
+        if self._required is None:
+            return None
+        if rolls_back(plan, journal_dir):
+            undone = past_run(journal_dir, plan.cluster_id, undone_run(plan))
+            return self._signed_before(undone, journal_dir)
+        return self._required.of(plan.hash)
+
+    def _signed_before(self, past: PastRun, journal_dir: Path) -> Signature | None:
+        """The signature of an earlier run's plan, verified again; as `signature_of`."""
+        if self._required is None:
+            return None
+        if restores(past.plan):
+            return self.signature_of(past.plan, journal_dir)
+        return self._required.again(past.plan.hash, past.signature)
 
     def _prune(self, journal_dir: Path) -> None:
         """Delete journals that nothing needs; precondition: lock and lease are held."""
@@ -257,6 +286,7 @@ class Executor(Closing):
             observe=options.observe,
             platforms=by_kind,
             check=check,
+            signature=options.signature,
             overrides=self._overrides.of_run(journal, rates, steering, past),
             headroom=DiskHeadroom(admin, limits, timing).of,
             monitor=monitor,
@@ -583,6 +613,7 @@ class _RunOptions:
     limits: RunLimits
     observe: Callable[[RunProgress], None]
     steering: Steering
+    signature: Signature | None
 
 
 def connect(
@@ -597,6 +628,7 @@ def connect(
     timing: Timing = _REAL_TIME,
     leases: LeaseSettings = _LEASES,
     retention: Retention | None = None,
+    required: RequiredSignature | None = None,
 ) -> Executor:
     """Make an executor for the cluster at `bootstrap` (`host:port`, comma-separated).
 
@@ -604,7 +636,7 @@ def connect(
     `s3`, each partition's segments in the remote tier are listed before its move; with
     `wal`, the upload of AutoMQ nodes' write-ahead logs is verified after it; with
     `archive`, runs are archived there. `retention`: which journals are deleted after a
-    run; None for none. Raises ConfigError.
+    run; None for none. `required`: as of `Executor`. Raises ConfigError.
     """
     shared = None
     if archive is not None:
@@ -618,4 +650,5 @@ def connect(
         timing=timing,
         archive=shared,
         retention=retention,
+        required=required,
     )

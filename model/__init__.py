@@ -35,6 +35,7 @@ PUBLIC = (
     "plan.proposal",
     "plan.remaining",
     "plan.replication_change",
+    "plan.signatures",
     "plan.tolerance",
     "plan.unplaceable",
     "plan.violations",

@@ -35,6 +35,7 @@ SUMMARIES: Final = {
         "explain": "Explain why the plan makes a move, or does not make it.",
         "frontier": "Show how much balance each number of moves buys. Changes nothing.",
         "what-if": "Plan for a hypothetical cluster. Changes nothing.",
+        "sign": "Sign a plan, for clusters where plans need a signature.",
         "assign": "Assign the partitions of a new topic to brokers. Changes nothing.",
         "simulate": "Show what policies of run --auto would do over days. Changes nothing.",
     },

@@ -58,6 +58,7 @@ def execute(
         sys.stderr.write(f"plimsoll: {forecast_text(rehearsal.estimate)}")
         sys.stdout.write(requests_text(rehearsal.requests, output))
         return Exit.DONE
+    executor.signature_of(plan, journal_dir)  # before anything is asked
     if not options.yes and not plan_confirmed(executor, settings, plan):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with around(), steered_by_signals() as steering:

@@ -74,6 +74,11 @@ def request(
     refuse_read_only(
         options.allow_changes or options.dry_run, f"{purpose}, or --dry-run to see the plan"
     )
+    if settings.require_signature is not None and not options.dry_run:
+        raise GuardrailRefused(
+            "plans need a signature (require_signature), and tasks make theirs while they run; "
+            "make a plan with --out, sign it, and apply it"
+        )
     files = compose.task_files(settings)
     files.all()
     if not options.dry_run:

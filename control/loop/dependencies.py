@@ -309,6 +309,9 @@ class LoopParts:
     stands_by: Callable[[], str] | None = None
     """Why nothing may be changed, since another process leads or nobody can know; empty while this
     one leads. None where there is no other. Any thread may call it."""
+    signed: Callable[[str], object] | None = None
+    """Raises GuardrailRefused where the plan with this hash lacks a signature; None where none is
+    required. Then the limits of `--auto` approve nothing. Any thread may call it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -309,14 +309,19 @@ class Loop(Closing):
         stands_by = self._parts.stands_by
         return (stands_by() if stands_by is not None else "") or self.paused
 
+    @property
+    def signed(self) -> Callable[[str], object] | None:
+        """Raises where the plan with this hash lacks a signature; None if none is required."""
+        return self._parts.signed
+
     def approve(self, plan_hash: str, by: str) -> None:
         """Start executing the plan with this hash; return at once.
 
         Raises
         ------
         GuardrailRefused
-            plimsoll is read-only, a run is in progress, or a newer plan exists or has
-            been requested.
+            plimsoll is read-only, the plan lacks a required signature, a run is in progress, or a
+            newer plan exists or has been requested.
         PlanOutdated
             The cluster has changed since the plan was made.
         """
@@ -339,6 +344,8 @@ class Loop(Closing):
             if proposed.changes:
                 changes = "; ".join(proposed.changes)
                 raise PlanOutdated(f"the cluster changed since this plan: {changes}")
+            if self._parts.signed is not None:
+                self._parts.signed(plan.hash)
             self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
             message = f"executing plan {plan.hash[:12]}"
             self._begin_run(message, lambda: self._runner.start(plan, by, check))
@@ -658,7 +665,7 @@ class Loop(Closing):
             if self.proposals.solving or self._resumes_interrupted() or self._continues_task():
                 return
             facts = self._decision_inputs(state.snapshot)
-            step, reason = next_step(facts)
+            step, reason = self._next_step(facts)
             self._record(facts, step, reason)
             self._hold_unless(step is not Decision.REFUSE)
             if self._answered_by_a_person(facts, step, reason):
@@ -682,6 +689,13 @@ class Loop(Closing):
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
+
+    def _next_step(self, facts: DecisionInputs) -> tuple[Decision, str]:
+        """As `next_step`; where signatures are required, the limits of `--auto` approve nothing."""
+        step, reason = next_step(facts)
+        if step is Decision.APPROVE and self._parts.signed is not None:
+            return Decision.ASK, "it needs a signature (require_signature)"
+        return step, reason
 
     def _is_standby(self, snapshot: Snapshot) -> bool:
         """Whether another process leads; prepares for acting once this one does."""
@@ -879,7 +893,7 @@ class Loop(Closing):
         check = partial(self._check_journals, plan) if serves else None
         try:
             self._start(plan.hash, by, check)
-        except (GuardrailRefused, PlanOutdated) as exc:
+        except (ConfigError, GuardrailRefused, PlanOutdated) as exc:
             self._failed(exc)
             return
         if state.evaluation is not None:

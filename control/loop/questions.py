@@ -28,6 +28,7 @@ from model.files import (
 )
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
+from model.plan.signatures import signature_file
 from model.units import seconds_text
 
 FOLDER: Final = "waiting"
@@ -264,8 +265,16 @@ def _answer(state_dir: Path, question: Question, kind: str) -> PlanAnswer | None
     return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
 
 
-def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
+def approve(
+    state_dir: Path,
+    prefix: str,
+    by: str,
+    now_ms: int,
+    signed: Callable[[str], object] | None = None,
+) -> Question:
     """Approve the waiting plan whose hash begins with `prefix`.
+
+    signed: raises where the plan with this hash needs a signature and has none.
 
     Raises
     ------
@@ -278,6 +287,8 @@ def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
     """
     check_name(by)
     question = _answerable(state_dir, prefix, now_ms)
+    if signed is not None:
+        signed(question.plan_hash)
     _write_once(
         state_dir / FOLDER,
         question.plan_hash,
@@ -313,6 +324,13 @@ def reject(state_dir: Path, prefix: str | None, by: str, now_ms: int) -> Questio
     return question
 
 
+def known_question(state_dir: Path, prefix: str) -> Question:
+    """The question about the plan whose hash begins with `prefix`; ConfigError without one."""
+    if not _HASH.fullmatch(prefix):
+        raise ConfigError(f"{prefix!r} is not a plan's hash: give 8 to 64 hex digits")
+    return _named(state_dir, prefix)
+
+
 def check_name(by: str) -> None:
     """Raise ConfigError unless it can be the name of who approves."""
     if not by.strip() or len(by) > MOST_NAME or not by.isprintable():
@@ -321,9 +339,7 @@ def check_name(by: str) -> None:
 
 def _answerable(state_dir: Path, prefix: str, now_ms: int) -> Question:
     """The question about the plan whose hash begins with `prefix`; raises as `approve` does."""
-    if not _HASH.fullmatch(prefix):
-        raise ConfigError(f"{prefix!r} is not a plan's hash: give 8 to 64 hex digits")
-    question = _named(state_dir, prefix)
+    question = known_question(state_dir, prefix)
     short = question.plan_hash[:12]
     rejection = rejected_by(state_dir, question)
     if question.state is QuestionState.REJECTED or rejection is not None:
@@ -417,4 +433,5 @@ def _forget_old(folder: Path) -> None:
 
 def _files(folder: Path, plan_hash: str) -> Iterator[Path]:
     yield from (_question_file(folder, plan_hash), plan_file(folder, plan_hash))
+    yield signature_file(plan_file(folder, plan_hash))
     yield from _answer_files(folder, plan_hash)

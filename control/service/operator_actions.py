@@ -347,7 +347,7 @@ class OperatorActions:
         if self.pause is not None:
             raise GuardrailRefused(f"the service is {self.pause.words}; then approve the plan")
         found = questions.approve(
-            self.state_dir, request.plan_hash.lower(), request.by, self._now_ms()
+            self.state_dir, request.plan_hash.lower(), request.by, self._now_ms(), loop.signed
         )
         message = f"plan {found.plan_hash[:12]} approved; its run starts now"
         return ActionResult(message=message, plan_hash=found.plan_hash)

@@ -164,6 +164,8 @@ class Settings(BaseSettings):
     """Cruise Control's capacity file."""
     capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = CapacitySettings()
     """Broker capacities, if there is no capacity file."""
+    require_signature: UserPath | None = None
+    """File of public keys in PEM (Ed25519); only plans signed by one of them are executed."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveTable, _from_json(SolveTable)] = SolveTable()
     limits: dict[str, Limits] = {}

@@ -252,6 +252,8 @@ class PastRun:
     """Why it stopped or failed."""
     by: str = ""
     """Who approved or resumed it; empty if unknown."""
+    signature: str = ""
+    """The signature of its plan, in base64; empty without one."""
     warnings: tuple[str, ...] = ()
     """Damage in its journal, and settings that may be in force because of it."""
     has_losses: bool = False
@@ -395,6 +397,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         state=state,
         reason=reason,
         by=by,
+        signature=_signature_in(records),
         warnings=(*damage_text(path, content), *lost),
         has_losses=bool(content.losses),
         has_lost_settings=has_lost_settings(content),
@@ -427,6 +430,15 @@ def _end_of(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
                 state = RunState(record.detail["state"])
                 reason = record.detail["reason"]
     return state, reason, by
+
+
+def _signature_in(records: Iterable[JournalRecord]) -> str:
+    """The signature of the plan, in base64; empty without one."""
+    for record in records:
+        found = record.detail.get("signature")
+        if isinstance(found, dict):
+            return str(found.get("text", ""))
+    return ""
 
 
 def _still_set(

@@ -13,6 +13,7 @@ from executor.schedule.estimate import EtaEstimator
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
 from model.plan.plan import Move, Plan
+from model.plan.signatures import Signature
 from model.run import RunProgress
 from model.run_health import RunHealth
 from model.snapshot.snapshot import StorageKind
@@ -44,6 +45,8 @@ class RunContext:
     reading: Callable[[], RunHealth | None] = lambda: None
     """What the last poll of the whole cluster found."""
     past: PastRun | None = None
+    signature: Signature | None = None
+    """Who signed the plan, where signatures are required."""
     dead: frozenset[BrokerId] = frozenset()
     """Brokers that were dead when planned; what has not left one that returns stays there."""
 

@@ -37,6 +37,10 @@ class LiveRunState:
         self._moves = (
             {m.id: MoveProgress(move=m) for m in plan.moves} if past is None else dict(past.moves)
         )
+        signature = context.signature
+        self._signed: dict[str, Any] = (
+            {} if signature is None else {"signature": dataclasses.asdict(signature)}
+        )
         self._run = RunProgress(
             run_id=context.journal.run_id,
             plan_hash=plan.hash,
@@ -65,12 +69,12 @@ class LiveRunState:
     def started(self, *, by: str) -> None:
         """Record that the checked plan starts; this creates the journal."""
         begun_ms = self._now_ms()
-        self._journal.write(JournalEvent.STARTED, planned=len(self._moves), by=by)
+        self._journal.write(JournalEvent.STARTED, planned=len(self._moves), by=by, **self._signed)
         self._change_run(state=RunState.RUNNING, started_at_ms=begun_ms)
 
     def resumed(self, *, by: str) -> None:
         """Record that an interrupted run resumes."""
-        self._journal.write(JournalEvent.RESUMED, planned=len(self._moves), by=by)
+        self._journal.write(JournalEvent.RESUMED, planned=len(self._moves), by=by, **self._signed)
         self._change_run(state=RunState.RUNNING)
 
     def preparation_took(self, seconds: float) -> None:

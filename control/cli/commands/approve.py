@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,10 @@ def approve(
         ),
     ] = None,
     *,
+    signature: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Signature of the plan, where signatures are required."),
+    ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who approves; by default the login name.")
     ] = None,
@@ -35,8 +40,9 @@ def approve(
     """Approve exactly this plan, once; the `run --auto` that asked executes it.
 
     Raises ConfigError for an unknown hash, PlanOutdated for a plan that no longer waits,
-    GuardrailRefused for one that was approved before.
+    GuardrailRefused for one that was approved before, or lacks a required signature.
     """
+    from control import compose
     from control.cli.console import operator
     from control.cli.output_types import ApproveAnswer
     from control.loop import questions
@@ -53,10 +59,24 @@ def approve(
         name = operator() if by is None else by
         questions.check_name(name)
         with recorded(folder, _record(name, plan_hash.lower(), now_ms), "approved"):
-            found = [questions.approve(folder, plan_hash.lower(), name, now_ms)]
+            if signature is not None:
+                _keep_signature(folder, plan_hash.lower(), signature)
+            required = compose.required_signature(local_settings)
+            signed = None if required is None else required.of
+            found = [questions.approve(folder, plan_hash.lower(), name, now_ms, signed)]
     answer = ApproveAnswer.of(plans=[waiting_answer(folder, each, now_ms) for each in found])
     sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE
+
+
+def _keep_signature(state_dir: Path, prefix: str, given: Path) -> None:
+    """Copy signatures to the waiting plan; raises ConfigError where a file cannot be used."""
+    from control.loop import questions
+    from model.plan.signatures import add_signatures, read_signatures, signature_file
+
+    question = questions.known_question(state_dir, prefix)
+    waiting = questions.plan_file(state_dir / questions.FOLDER, question.plan_hash)
+    add_signatures(signature_file(waiting), read_signatures(given))
 
 
 def _record(by: str, plan_hash: str, now_ms: int) -> "AuditRecord":

@@ -18,7 +18,7 @@ from control import compose
 from control.loop.decision_file import read_decisions
 from control.loop.loop import RETRY_S, Loop
 from control.loop.policy import Decision
-from control.loop.questions import approve
+from control.loop.questions import FOLDER, approve, plan_file
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.background_call import AtOnce
 from control.planning.planner import Planner
@@ -43,6 +43,7 @@ from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
+from model.plan.signatures import RequiredSignature, sign, signature_file
 from model.run import JournalEvent, MoveProgress, RunProgress, RunReport, RunState
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
@@ -75,6 +76,7 @@ from tests.support.control.loop_parts import (
     with_state,
 )
 from tests.support.model import clusters
+from tests.support.model.signing_keys import key_pair
 from tests.support.paths import CASES
 from tests.support.tui.terminals import LONG_S
 
@@ -142,6 +144,7 @@ def build(tmp_path: Path) -> Build:
         triggers: TriggerTable = BY_DEFAULT,
         schedule: ScheduleTable = ALWAYS,
         effort: Effort = Effort.GOOD,
+        signed: Callable[[str], object] | None = None,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -163,6 +166,7 @@ def build(tmp_path: Path) -> Build:
             planner=planner,
             clock=clock,
             steady=clock.steady,
+            signed=signed,
         )
         return Bench(observer, executor, clock, Loop(settings, parts))
 
@@ -384,6 +388,27 @@ def test_a_plan_that_asks_is_executed_once_approved_from_another_shell(
         approve(tmp_path, plan.hash[:12], "eve", START_MS)
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         assert any(f"plan {plan.hash[:12]} approved by eve" in x.text for x in loop.view.log)
+    assert bench.executor.plans == [plan]
+
+
+def test_where_signatures_are_required_auto_asks_for_what_it_would_have_done(
+    build: Build, tmp_path: Path
+) -> None:
+    key, keys = key_pair(tmp_path, "eve")
+    required = RequiredSignature(keys, tmp_path / FOLDER)
+    bench = build(UNEVEN, mode=Mode.AUTO, signed=required.of)
+    with bench.loop as loop:
+        plan = waiting(loop)
+        assert loop.wait(lambda view: "it needs a signature" in view.message, LONG_S)
+        with pytest.raises(GuardrailRefused, match="is not signed"):
+            approve(tmp_path, plan.hash, "eve", START_MS, loop.signed)
+        with pytest.raises(GuardrailRefused, match="is not signed"):
+            loop.approve(plan.hash, "eve")
+        assert bench.executor.plans == []
+        path = signature_file(plan_file(tmp_path / FOLDER, plan.hash))
+        path.write_text(sign(plan.hash, key).text)
+        approve(tmp_path, plan.hash, "eve", START_MS, loop.signed)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     assert bench.executor.plans == [plan]
 
 

@@ -15,6 +15,7 @@ HARMFUL = {
     "cache_dir": '"."',
     "spark_master": '"spark://evil.invalid:7077"',
     "spark": '{ "spark.pyspark.python" = "./evil" }',
+    "require_signature": '"/etc/passwd"',
     "spark_secret_file": '"/etc/passwd"',
     "spark_shared_state": "true",
     "retention": "{ tasks = 100 }",

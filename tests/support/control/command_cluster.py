@@ -11,6 +11,7 @@ from control import compose
 from control.cli import input_source, task_work
 from control.cli.invocation import Origin
 from control.cli.main import app
+from control.settings.settings import Settings
 from executor.executor import Executor
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.snapshot.file import read_snapshot
@@ -34,9 +35,10 @@ def reached(found: SimulatedTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     cli_offline.enter(monkeypatch, tmp_path)
     monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "127.0.0.1:1")
 
-    def executor(_settings: object) -> Executor:
+    def executor(settings: Settings, plan_file: Path | None = None) -> Executor:
         admin = SimulatedAdmin(found.cluster, found.faults)
-        return Executor(admin, timing=found.cluster.timing)
+        required = compose.required_signature(settings, plan_file)
+        return Executor(admin, timing=found.cluster.timing, required=required)
 
     def snapshot_of(_settings: object, origin: Origin) -> object:
         return found.snapshot() if origin.snapshot is None else read_snapshot(origin.snapshot)

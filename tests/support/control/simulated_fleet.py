@@ -57,7 +57,9 @@ def begin() -> None:
             return kind(lives.get(host(settings), lives["east"]))
 
         compose.observer = observer  # type: ignore[assignment]
-        compose.executor = lambda settings: executor_of(lives[host(settings)], settings)
+        compose.executor = lambda settings, plan_file=None: executor_of(
+            lives[host(settings)], settings, plan_file
+        )
         clock = lives["east"].now_s
         vars(compose)["LoopParts"] = partial(LoopParts, clock=clock, steady=clock)
         main()

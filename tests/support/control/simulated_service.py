@@ -6,6 +6,7 @@ the same one.
 
 import time
 from functools import partial
+from pathlib import Path
 
 from clients.s3 import S3Settings
 from control import compose
@@ -25,13 +26,16 @@ CALL_S = 30.0
 """As long as a change takes with a time-out of some seconds."""
 
 
-def executor_of(live: LiveCluster, settings: Settings) -> Executor:
+def executor_of(live: LiveCluster, settings: Settings, plan_file: Path | None = None) -> Executor:
     """The executor of a simulated cluster."""
     throttle = settings.throttle
     per_s = throttle if isinstance(throttle, int) else None
     limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
     archive = _archive(live, settings)
-    return Executor(live.admin(), timing=live.timing, limits=limits, archive=archive)
+    required = compose.required_signature(settings, plan_file)
+    return Executor(
+        live.admin(), timing=live.timing, limits=limits, archive=archive, required=required
+    )
 
 
 def _archive(live: LiveCluster, settings: Settings) -> Archive | None:

@@ -1,0 +1,70 @@
+"""`plimsoll sign`, and `apply` where plans need a signature."""
+
+from pathlib import Path
+
+import pytest
+
+from control.cli.exit_codes import Exit
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import read_plan
+from tests.support.control.command_cluster import commanded, plimsoll
+from tests.support.control.simulated_tasks import SimulatedTask
+from tests.support.model.signing_keys import key_pair
+
+APPLY = ("apply", "plan.json", "--allow-changes", "--yes")
+
+
+def placement(found: SimulatedTask) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    return {pid: tuple(p.replicas) for pid, p in found.cluster.partitions.items()}
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedTask:
+    found = commanded(tmp_path, monkeypatch)
+    plimsoll("plan", "--out", "plan.json")
+    assert read_plan(Path("plan.json")).moves
+    return found
+
+
+@pytest.mark.parametrize("by_setting", [True, False])
+def test_only_a_signed_plan_is_applied(
+    found: SimulatedTask, by_setting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, keys = key_pair(tmp_path, "eve")
+    mallory, _ = key_pair(tmp_path, "mallory")
+    if by_setting:
+        monkeypatch.setenv("PLIMSOLL_REQUIRE_SIGNATURE", str(keys))
+        command: tuple[str, ...] = APPLY
+    else:
+        command = (*APPLY, "--require-signature", str(keys))
+    before, sealed = placement(found), Path("plan.json").read_bytes()
+
+    refused = plimsoll(*command, code=Exit.REFUSED)
+    assert "is not signed: there is no plan.json.sig" in refused.stderr
+    plimsoll("sign", "plan.json", "--key", str(mallory))
+    refused = plimsoll(*command, code=Exit.REFUSED)
+    assert "plan.json.sig has no signature of plan" in refused.stderr
+    keys.chmod(0o666)
+    refused = plimsoll(*command, code=Exit.USAGE)
+    assert "others can read or change the public keys" in refused.stderr
+    keys.chmod(0o644)
+    assert placement(found) == before
+    assert not list(tmp_path.glob("state/journal/*"))
+
+    signed = plimsoll("sign", "plan.json", "--key", str(key))
+    assert "plan.json.sig has a signature of plan" in signed.stderr
+    plimsoll(*command)
+    assert placement(found) != before
+    assert Path("plan.json").read_bytes() == sealed
+
+
+def test_tasks_are_refused_where_plans_need_a_signature(
+    found: SimulatedTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, keys = key_pair(tmp_path, "eve")
+    monkeypatch.setenv("PLIMSOLL_REQUIRE_SIGNATURE", str(keys))
+    before = placement(found)
+    refused = plimsoll("broker", "remove", "4", "--allow-changes", "--yes", code=Exit.REFUSED)
+    assert "tasks make theirs while they run" in refused.stderr
+    assert placement(found) == before
+    assert "no open task" in plimsoll("task", "list").output
