@@ -112,3 +112,17 @@ def test_public_modules_exist_and_are_imported(package: str) -> None:
 def test_imports_inside_functions_count() -> None:
     source = "def f():\n    from a import b, c\n    import d.e\n"
     assert {*imported(source, {"a.b"})} == {"a.b", "a", "d.e"}
+
+
+SHELLS = ("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_shell_runs_anything(package: str) -> None:
+    """Programs are started with lists of arguments."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                assert name not in SHELLS, f"{path}:{node.lineno}"
+                assert not any(k.arg == "shell" for k in node.keywords), f"{path}:{node.lineno}"
