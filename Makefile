@@ -84,6 +84,11 @@ SEEDS ?= 1000
 fire: $(VENV)/dev.stamp ## run SEEDS=1000 worlds in which everything fails; ARGS=--mutants for deliberate bugs
 	$(BIN)/python -P -m benchmarks.fire --seeds $(SEEDS) $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/dev.stamp ## feed every reader of foreign bytes hostile ones, for MINUTES=60 in all; ARGS="--only journal"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/fuzz.txt
+	$(BIN)/python -P -m benchmarks.fuzz --minutes $(MINUTES) $(ARGS)
+
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
@@ -193,6 +198,7 @@ requirements: ## pin dependency versions and hashes
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group dist --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dist.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --group fuzz --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/fuzz.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group audit --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/audit.txt
 
 $(VENV)/audit.stamp: requirements/audit.txt

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of every reader of foreign bytes: `make fuzz MINUTES=10`."""
