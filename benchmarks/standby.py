@@ -40,7 +40,7 @@ from tests.support.kubernetes_api import KubernetesApi, kubernetes_api
 TABLE: Final = Path(__file__).with_name("standby.md")
 KINDS: Final = ("s3", "kafka", "kubernetes")
 TIMES: Final = 4
-PARTITIONS: Final = 48
+PARTITIONS: Final = 64
 PARTITION_BYTES: Final = 2_000_000
 THROTTLE: Final = "1MB/s"
 MOST_S: Final = 180.0
