@@ -327,7 +327,7 @@ def is_allowed(problem: Problem, placement: Placement) -> bool:
 
 
 def _keeps_limits(problem: Problem, placement: Placement) -> bool:
-    """Whether no broker is over a limit, or holds replicas that had to leave.
+    """Whether limits hold, and replicas and leaders that had to leave a broker have left.
 
     A broker that is over its limit in the snapshot breaks it only by getting more.
     """
@@ -336,10 +336,12 @@ def _keeps_limits(problem: Problem, placement: Placement) -> bool:
     most = problem.allowed * (1 + CAPACITY_SLACK)
     rows = np.flatnonzero(problem.may.must_go.any(axis=1))
     gone = _lacking(problem.replicas[rows], placement.replicas[rows])
+    demoted = np.flatnonzero(problem.may.demoted)
     return bool(
         (loads_of(problem, placement) <= most).all()
         and (count <= problem.allowed_replicas).all()
         and (gone >= problem.may.must_go[rows]).all()
+        and (placement.leader[demoted] != problem.leader[demoted]).all()
     )
 
 

@@ -6,9 +6,10 @@ from hypothesis import assume, given, settings
 from control.planning.validate import refuse_broken
 from model.bound.bound import price_bound
 from model.evaluate import evaluate
-from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.ids import BrokerId
 from model.plan.plan import Plan, PlanStatus
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
 from solver.budget import Budget
 from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.problem import compile_problem
@@ -18,11 +19,12 @@ from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
-from tests.support.solver.exact_oracle import least, placement_count
+from tests.support.solver.exact_oracle import Row, cluster, least, placement_count
 from tests.support.solver.random_problems import clusters, random_goals
 
 pytestmark = pytest.mark.search
 
+ALIVE = BrokerState.ALIVE
 LIMITS = SolveLimits(work=1.0)
 MOST_WAYS = 3_000
 """Placements up to which all of a cluster's are tried."""
@@ -88,9 +90,28 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 def test_searched_plans_keep_rules_and_bounds_too(snapshot: Snapshot, goals: Goals) -> None:
     """The method for large clusters, on small ones whose placements are enumerated."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})
-    problem = compile_problem(snapshot, goals)
-    assume(not plain_reasons(problem, Budget(limits=LIMITS)))
+    assume(not plain_reasons(compile_problem(snapshot, goals), Budget(limits=LIMITS)))
     assume(placement_count(snapshot, goals) <= MOST_WAYS)
+    check_search(snapshot, goals)
+
+
+@pytest.mark.parametrize(("capacity", "later"), [(50.0, 40.0), (3.0, 2.0)])
+def test_a_search_leaves_no_leader_on_a_demoted_broker(capacity: float, later: float) -> None:
+    """Where the other replica's broker is nearly full, the leader stayed and the replica moved."""
+    members = [
+        Broker(id=BrokerId(1), rack="a", state=ALIVE, capacity={Resource.NET_OUT: capacity}),
+        Broker(id=BrokerId(2), rack="a", state=BrokerState.DEMOTED),
+        Broker(id=BrokerId(3), rack="a", state=ALIVE, capacity={Resource.NET_OUT: 3.0}),
+    ]
+    small = Row(replicas=(1,), load=(1.0, 1.0), later=(1.0, 1.0), leader=1)
+    led = Row(replicas=(1, 2), load=(1.0, 1.0), later=(1.0, later), leader=2)
+    goals = Goals(balance=(Goal(resource=Resource.NET_IN),), move_price=0.01)
+    check_search(cluster(members, [small, small, led]), goals)
+
+
+def check_search(snapshot: Snapshot, goals: Goals) -> None:
+    """Search by the method for large clusters, and judge what it found by enumeration."""
+    problem = compile_problem(snapshot, goals)
     best = least(snapshot, goals)
     search = Search(problem=problem, limits=LIMITS, observer=SolveObserver())
     search_locally(search, work=0.2)
