@@ -32,6 +32,7 @@ OWN_SEGMENTS = KEEPS_ALL | {SEGMENT: str(512 * MIB), "segment.ms": "600000000"}
 MEGABYTES = 40
 """Bytes in each partition, enough for lowering segment.bytes to be worthwhile."""
 FILLED = MEGABYTES * 10**6
+"""A fourth of it tells moves that copy all from those that copy a tail: bytes are polled."""
 SLOWLY = 1e6
 KEYS = (SEGMENT, LOCAL, "local.retention.ms", "segment.ms", *KEEPS_ALL)
 SHORTENING = RunLimits(lower_segments=True)
@@ -117,7 +118,7 @@ def test_an_idle_log_copies_its_active_segment_and_notes_it(
     plan = plan_of_one(local_cluster, topic, KEEPS_ALL)
     (move,) = execute(executor, plan, tmp_path).moves
     assert move.state is MoveState.DONE
-    assert (move.bytes_copied or 0) >= FILLED
+    assert (move.bytes_copied or 0) > FILLED / 4
     assert "its log gets no records, and only an append rolls a segment" in move.note
     wait_until(lambda: own(admin, topic) == KEEPS_ALL)
 
@@ -140,7 +141,7 @@ def test_without_consent_nothing_is_set_and_the_note_names_the_option(
     with connect(local_cluster.bootstrap, timeout_s=10.0) as executor:
         report = execute(executor, plan, tmp_path, lambda _: seen.append(own(admin, topic)))
     (move,) = report.moves
-    assert (move.bytes_copied or 0) >= FILLED
+    assert (move.bytes_copied or 0) > FILLED / 4
     assert "with --lower-segment-bytes about 2.10 MB, while records come" in move.note
     assert all(shown == KEEPS_ALL for shown in seen)
 
