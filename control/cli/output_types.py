@@ -666,6 +666,18 @@ class ApproveAnswer(Answer):
     plans: tuple[WaitingAnswer, ...]
 
 
+class SignAnswer(Answer):
+    """`sign`: the signature that was added."""
+
+    plan_hash: str
+    signer: str
+    """Fingerprint of the key: SHA-256 of its public half in DER, in hex."""
+    signature: str
+    """In base64."""
+    file: str
+    """The file that it was added to."""
+
+
 class PauseAnswer(Answer):
     """A pause of the service."""
 
@@ -1149,6 +1161,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "serve-output": ServeAnswer,
     "why-output": WhyAnswer,
     "approve-output": ApproveAnswer,
+    "sign-output": SignAnswer,
     "ctl-status-output": CtlStatusAnswer,
     "ctl-output": ActionAnswer,
     "fleet-output": FleetAnswer,

@@ -1,5 +1,6 @@
 """`plimsoll sign`, and `apply` where plans need a signature."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,9 @@ def test_only_a_signed_plan_is_applied(
     assert placement(found) == before
     assert not list(tmp_path.glob("state/journal/*"))
 
-    signed = plimsoll("sign", "plan.json", "--key", str(key))
-    assert "plan.json.sig has a signature of plan" in signed.stderr
+    signed = json.loads(plimsoll("sign", "plan.json", "--key", str(key), "-o", "json").stdout)
+    assert signed["plan_hash"] == read_plan(Path("plan.json")).hash
+    assert signed["signature"] in Path(signed["file"]).read_text().splitlines()
     plimsoll(*command)
     assert placement(found) != before
     assert Path("plan.json").read_bytes() == sealed
