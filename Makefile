@@ -53,17 +53,12 @@ check: $(VENV)/dev.stamp ## lint, format, wording, types, layers
 	$(BIN)/mypy model clients solver collector executor lab control tui tests benchmarks docs
 	$(BIN)/lint-imports
 
-.PHONY: test test-offline test-clusters
+.PHONY: test
 test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
 	@# One process, and first, so that the workers of the others find the tests compiled.
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
-	@# Both at once, since half of the time they wait: for threads, timeouts and processes.
-	$(MAKE) -j 2 test-offline test-clusters
-
-test-offline: $(VENV)/dev.stamp
+	@# Half of the time, tests wait: for threads, timeouts and other processes.
 	$(BIN)/python -m pytest -n 4 -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
-
-test-clusters: $(VENV)/dev.stamp
 	@# In the order of collection, since the files that take longest have few tests.
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
 
