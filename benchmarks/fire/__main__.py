@@ -28,7 +28,7 @@ _HEAD: Final = """# Runs in a world in which everything fails
 
 `make fire SEEDS={seeds}`, on {machine}.
 Each seed is one world: a cluster, one or two hosts with a plan to execute, a task to work on or the
-loop of `--auto`, and up to seven faults, with now and then some more of brokers.
+loop of `--auto`, and up to seven faults, at times with further ones of brokers.
 Journal, executor, lease, archive, tasks and loop are the shipped code; the rest is simulated, as
 [README.md](README.md#fire) says.
 The machine was busy with other work, so only the counts can be compared.
