@@ -115,13 +115,12 @@ def running(work: float, goals: str) -> Iterator[Site]:
             )
         try:
             deadline_s = time.monotonic() + START_S
-            while not (READ.search(log.read_text()) and CRUISE.search(log.read_text())):
+            while not (
+                (read := READ.search(text := log.read_text())) and (cruise := CRUISE.search(text))
+            ):
                 if process.poll() is not None or time.monotonic() > deadline_s:
                     sys.exit(log.read_text())
                 time.sleep(0.1)
-            read, cruise = READ.search(log.read_text()), CRUISE.search(log.read_text())
-            assert read is not None
-            assert cruise is not None
             yield Site(psutil.Process(process.pid), read[1], cruise[1])
             process.send_signal(signal.SIGTERM)
             if code := process.wait(START_S):
@@ -266,7 +265,7 @@ def text(takes: str, one_by_one: Rows, rows: Rows, loads: Sequence[float]) -> st
     return (
         "# What the service takes, and how soon it answers\n\n"
         f"`make bench-service`; {processor()}; load average {min(loads):.1f} to {max(loads):.1f}, "
-        "by other work, too.\n\n"
+        "other work included.\n\n"
         f"{BROKERS} brokers, {PARTITIONS:,} partitions with three replicas, new loads every "
         "second, from memory: what it costs to measure loads is in [probe.md](probe.md) and "
         "[stream.md](stream.md).\n"

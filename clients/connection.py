@@ -1,5 +1,6 @@
 """How to reach a cluster: addresses, TLS and login, for every driver."""
 
+import ipaddress
 import ssl
 import tempfile
 from dataclasses import dataclass, field
@@ -170,3 +171,11 @@ def _address(text: str, whole: str) -> tuple[str, int]:
             "example localhost:9092, several separated by commas."
         )
     return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this is an IP address of the machine's loopback interface; False for names."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -425,6 +425,12 @@ def required_signature(
     )
 
 
+def signed(settings: Settings) -> Callable[[str], object] | None:
+    """Raises where the waiting plan with a hash lacks its signature; None if none is required."""
+    required = required_signature(settings)
+    return None if required is None else required.of
+
+
 def executor(settings: Settings, plan_file: Path | None = None) -> "Executor":
     """Connect a client that can change the cluster; only with --allow-changes.
 
@@ -515,7 +521,7 @@ def loop(
             beat=watcher.beat,
             failed=watcher.failed,
             stands_by=watcher.stands_by,
-            signed=None if (required := required_signature(settings)) is None else required.of,
+            signed=signed(settings),
         ),
     )
     found.subscribe(CapacityNotes(partial(found.warn, event=LogEvent.CLUSTER_WARNING), given))

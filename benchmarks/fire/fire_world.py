@@ -35,7 +35,6 @@ from benchmarks.fire.world_loop import LoopProcess
 from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
 from control.tasks.broker_task import BrokerTask, TaskPhase
-from executor.client.responses import ClusterView
 from executor.executor import Executor
 from executor.journal.archive import Archive
 from executor.journal.lease import Lease
@@ -127,7 +126,7 @@ class Host:
     cut: Counter[FaultKind] = field(default_factory=Counter)
     """Networks that are cut at present, with the number of faults that do so."""
     stale: StaleMetadata | None = None
-    """Metadata that lag."""
+    """Metadata that lags."""
 
     def __post_init__(self) -> None:
         rate = self.world.scenario.rates[self.number]
@@ -204,7 +203,7 @@ class Host:
         return Passage(self.rng.uniform(0.5, 5.0), self.rng.uniform(0.0, 4.0))
 
     def lag(self) -> StaleMetadata | None:
-        """What the broker that answers the next request knows, if its metadata lag."""
+        """What the broker that answers the next request knows, if its metadata lags."""
         # Others answer, too.
         return self.stale if self.stale is not None and self.rng.random() < 0.7 else None
 
@@ -690,13 +689,14 @@ class World:
         host.cut[kind] += by
         host.disk.full = host.cut[FaultKind.DISK_FULL] > 0
         if kind is FaultKind.METADATA_LAG:
-            host.stale = self._metadata() if host.cut[kind] else None
+            known = self.cluster
+            host.stale = StaleMetadata(known.view, known.shown()) if host.cut[kind] else None
         if kind is not FaultKind.DISK_FULL:
             # That one counts when a write meets it.
             self.met[kind] += max(0, by)
 
     def _arm_broker(self, fault: PlannedFault) -> None:
-        broker = BrokerId(1 + fault.which % BROKERS)
+        broker = _broker_of(fault)
         times = 3 if fault.kind is FaultKind.BROKER_FLAPS else 1
         length_s = fault.takes_s / (2 * times - 1)
         for number in range(times):
@@ -715,7 +715,7 @@ class World:
 
     def _strain(self, fault: PlannedFault) -> None:
         """Slow down the network of a broker, or leave little room on its disk."""
-        broker = self.cluster.brokers[BrokerId(1 + fault.which % BROKERS)]
+        broker = self.cluster.brokers[_broker_of(fault)]
         self._met(fault)
         if fault.kind is FaultKind.BROKER_SLOW:
             broker.network_bytes_per_s = 2e6
@@ -724,19 +724,13 @@ class World:
             broker.disk_bytes = self.cluster.used_bytes(broker.id) + room
 
     def _relieve(self, fault: PlannedFault) -> None:
-        broker = self.cluster.brokers[BrokerId(1 + fault.which % BROKERS)]
+        broker = self.cluster.brokers[_broker_of(fault)]
         if fault.kind is FaultKind.BROKER_SLOW:
             broker.network_bytes_per_s = SimulatedBroker(id=broker.id).network_bytes_per_s
             return
         broker.disk_bytes = math.inf
         if not broker.alive:
             self._revive(broker.id)
-
-    def _metadata(self) -> StaleMetadata:
-        of = self.cluster
-        racks = {b.id: b.rack for b in of.brokers.values() if b.rack}
-        view = ClusterView(cluster_id=of.cluster_id, alive=of.alive, racks=racks)
-        return StaleMetadata(view, of.shown())
 
     def _revive(self, broker: BrokerId) -> None:
         self.cluster.revive(broker)
@@ -778,6 +772,11 @@ class World:
 
     def _disk_of(self, path: str) -> Disk | None:
         return next((h.disk for h in self.hosts if path.startswith(str(h.folder))), None)
+
+
+def _broker_of(fault: PlannedFault) -> BrokerId:
+    """The broker that meets a fault."""
+    return BrokerId(1 + fault.which % BROKERS)
 
 
 def _cluster(scenario: Scenario) -> SimulatedCluster:

@@ -61,7 +61,7 @@ class Caller(Protocol):
         ...
 
     def lag(self) -> "StaleMetadata | None":
-        """The metadata of the broker that answers the next request, if they lag."""
+        """The metadata of the broker that answers the next request, if it lags."""
         ...
 
     def sent(self, change: Change) -> None:

@@ -1,6 +1,5 @@
 """Where Spark works: on this machine alone, or on a Spark cluster."""
 
-import ipaddress
 import os
 import re
 import socket
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from clients.connection import is_loopback
 from model.bounded import MOST_TYPED_BYTES
 from model.errors import ClusterUnreachable, ConfigError
 from model.exchange.text_files import read_text
@@ -140,14 +140,7 @@ def _secret_in(path: Path) -> str:
 def _on_loopback(master: str) -> bool:
     """Whether all masters of a standalone cluster have loopback addresses."""
     hosts = [a.rpartition(":")[0] for a in master.removeprefix("spark://").split(",")]
-    return all(host == "localhost" or _is_loopback(host) for host in hosts)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return all(host == "localhost" or is_loopback(host) for host in hosts)
 
 
 def settings_of(master: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from model.ids import NO_BROKER, TopicName
 from model.names import Names
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import TAKING, Snapshot, StorageKind
+from model.snapshot.snapshot import TAKING, Bools, Snapshot, StorageKind
 from model.units import count_text, listed
 
 MOST_NAMED = 3
@@ -96,9 +96,15 @@ def least_replication(snapshot: Snapshot, topics: Sequence[TopicName], replicas:
 
     None where a size is unknown; as `least_added`.
     """
+    rows = np.flatnonzero(are_of(snapshot, topics)).tolist()
+    return least_added(snapshot, dict.fromkeys(rows, replicas))
+
+
+def are_of(snapshot: Snapshot, topics: Sequence[TopicName]) -> Bools:
+    """(n,) whether partitions belong to one of these topics of the snapshot."""
     names = [t.name for t in snapshot.header.topics]
-    mine = np.isin(snapshot.partitions.topic, [names.index(topic) for topic in topics])
-    return least_added(snapshot, dict.fromkeys(np.flatnonzero(mine).tolist(), replicas))
+    found: Bools = np.isin(snapshot.partitions.topic, [names.index(topic) for topic in topics])
+    return found
 
 
 def _obstacles(
@@ -113,9 +119,7 @@ def _obstacles(
             "of each partition"
         )
     taking = sum(b.state in TAKING for b in header.brokers)
-    names = [t.name for t in header.topics]
-    mine = np.isin(columns.topic, [names.index(topic) for topic in topics])
-    counts = snapshot.replica_counts
+    mine, counts = are_of(snapshot, topics), snapshot.replica_counts
     fewer = np.flatnonzero(mine & (counts < replicas)).tolist()
     if replicas > taking and fewer:
         yield (
@@ -135,7 +139,7 @@ def _obstacles(
             )
             break
     for topic in topics:
-        found = counts[columns.topic == names.index(topic)]
+        found = counts[are_of(snapshot, [topic])]
         if len(found) and found.min() < replicas < found.max():
             yield (
                 f"{topic} has partitions with {found.min()} and with {found.max()} replicas; set "

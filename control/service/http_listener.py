@@ -8,7 +8,6 @@ use up is bounded: connections, requests, time, headers, bodies.
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import logging
 import operator
 import socket
@@ -22,6 +21,7 @@ from typing import Any, Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from clients.connection import is_loopback
 from control.cruise_control.api import CruiseControlApi, role_for
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.user_tasks import MOST_BODY as MOST_CRUISE_BODY
@@ -517,12 +517,7 @@ def _is_own_name(host: str) -> bool:
     then has that name.
     """
     name = host.rpartition(":")[0] if host[-1:] != "]" and ":" in host else host
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return name == "localhost" or is_loopback(name.strip("[]"))
 
 
 def text_response(status: int, text: str) -> web.Response:

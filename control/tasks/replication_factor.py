@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import numpy as np
-
 from control.planning.least_bytes import bound_sentence
 from control.planning.replication_request import (
+    are_of,
     least_replication,
     plan_replication,
     refuse_replication,
@@ -93,10 +92,8 @@ def _verified(task: BrokerTask) -> str:
 
 def _is_set(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> bool:
     del goals
-    names = [t.name for t in snapshot.header.topics]
-    mine = np.isin(snapshot.partitions.topic, [names.index(t) for t in _known(task, snapshot)])
-    counts = np.bincount(snapshot.replica_row, minlength=len(snapshot))
-    return bool(mine.any() and (counts[mine] == _replicas(task)).all())
+    counts = snapshot.replica_counts[are_of(snapshot, _known(task, snapshot))]
+    return len(counts) > 0 and bool((counts == _replicas(task)).all())
 
 
 SET_REPLICAS: Final = OperationRules(

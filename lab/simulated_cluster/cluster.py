@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from executor.client.responses import PartitionResponse, PartitionView
+from executor.client.responses import ClusterView, PartitionResponse, PartitionView
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
@@ -69,6 +69,12 @@ class SimulatedCluster:
     def alive(self) -> frozenset[BrokerId]:
         """Ids of live brokers."""
         return frozenset(b.id for b in self.brokers.values() if b.alive)
+
+    @property
+    def view(self) -> ClusterView:
+        """Its id, live brokers and racks, as brokers describe it."""
+        racks = {b.id: b.rack for b in self.brokers.values() if b.rack}
+        return ClusterView(cluster_id=self.cluster_id, alive=self.alive, racks=racks)
 
     @property
     def dead(self) -> frozenset[BrokerId]:

@@ -57,15 +57,7 @@ class SimulatedAdmin:
 
     def cluster(self) -> ClusterView:
         """Cluster id, live brokers and racks."""
-        of = self._cluster
-        return self._read(
-            "cluster",
-            lambda: ClusterView(
-                cluster_id=of.cluster_id,
-                alive=of.alive,
-                racks={b.id: b.rack for b in of.brokers.values() if b.rack},
-            ),
-        )
+        return self._read("cluster", lambda: self._cluster.view)
 
     def controller_elections(self) -> int | None:
         """Number of controller elections so far."""

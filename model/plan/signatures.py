@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from model.bounded import read_bytes
 from model.errors import ConfigError, GuardrailRefused
+from model.files import replace_file
 from model.private import check_secret
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def add_signatures(path: Path, signatures: Iterable[bytes]) -> None:
     present = read_signatures(path) if path.exists() else []
     lines = [base64.b64encode(each).decode() for each in dict.fromkeys([*present, *signatures])]
     try:
-        path.write_text("".join(f"{line}\n" for line in lines))
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode())
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 

@@ -61,8 +61,7 @@ def approve(
         with recorded(folder, _record(name, plan_hash.lower(), now_ms), "approved"):
             if signature is not None:
                 _keep_signature(folder, plan_hash.lower(), signature)
-            required = compose.required_signature(local_settings)
-            signed = None if required is None else required.of
+            signed = compose.signed(local_settings)
             found = [questions.approve(folder, plan_hash.lower(), name, now_ms, signed)]
     answer = ApproveAnswer.of(plans=[waiting_answer(folder, each, now_ms) for each in found])
     sys.stdout.write(answer_text(answer, _text, output))
