@@ -97,7 +97,8 @@ def read_signatures(path: Path) -> list[bytes]:
             found.append(b"")
         if len(found[-1]) != _LENGTH:
             raise ConfigError(
-                f"{path}: signature {number} is truncated or not in base64; sign the plan again"
+                f"{path}: signature {number} is truncated or not in base64; remove that "
+                "file, and sign the plan again"
             )
     return found
 
