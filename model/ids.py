@@ -28,6 +28,12 @@ class PartitionId(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def is_broker_id(text: str) -> bool:
+    """Whether a person's text is the id of a broker: digits, and at most `MOST_ID`."""
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ID))
+    return digits and int(text) <= MOST_ID
+
+
 def is_legal(topic: str) -> bool:
     """Whether Kafka allows a topic to have this name (class `Topic.validate`)."""
     return _LEGAL.fullmatch(topic) is not None

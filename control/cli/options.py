@@ -10,6 +10,7 @@ import typer
 from control.cli import completion
 from control.cli.output import Form
 from model.goals.effort import Effort
+from model.ids import is_broker_id
 from model.units import throttle_of
 
 T = TypeVar("T")
@@ -30,6 +31,14 @@ def parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
             raise typer.BadParameter(str(exc)) from exc
 
     return value
+
+
+def _broker_id(text: str) -> int:
+    if not is_broker_id(text):
+        raise ValueError(
+            f"{text!r} is not a broker id, a whole number such as 4; plimsoll status lists them"
+        )
+    return int(text)
 
 
 def _throttle(text: str) -> str:
@@ -58,6 +67,7 @@ output_file: Final = partial(output_option, metavar="FILE")
 common_file: Final = partial(common_option, metavar="FILE")
 
 run_argument: Final = partial(typer.Argument, metavar="RUN", autocompletion=completion.run_ids)
+broker_argument: Final = partial(typer.Argument, parser=parsed(_broker_id))
 task_argument: Final = partial(typer.Argument, metavar="TASK", autocompletion=completion.task_ids)
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")]
 

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import BrokerTask, Operation
@@ -13,11 +12,8 @@ from control.tasks.removal import brokers_of, refuse_contradictions
 from control.tasks.task_files import TaskFiles
 from model.errors import ConfigError
 from model.goals.goals import Goals
-from model.ids import BrokerId, TopicName
+from model.ids import BrokerId, TopicName, is_broker_id
 from model.snapshot.snapshot import LEADERLESS, Broker, Snapshot
-
-MOST_DIGITS: Final = 10
-"""Of a broker id, which is an int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ class NamedBrokers:
                 racks.append(rack if is_given else words.pop(0))
                 continue
             for part in filter(None, word.split(",")):
-                if not (part.isascii() and part.isdigit()) or len(part) > MOST_DIGITS:
+                if not is_broker_id(part):
                     raise ConfigError(f"brokers: {part!r} is not a broker id, nor --rack RACK")
                 ids.append(int(part))
         if not ids and not racks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import AllowChanges, Output
+from control.cli.options import AllowChanges, Output, broker_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_REASON: Final = 200
 """Characters of the reason of a mark."""
 
-Ids = Annotated[list[int] | None, typer.Argument(metavar="ID", help="Broker ids.")]
+Ids = Annotated[list[int] | None, broker_argument(metavar="ID", help="Broker ids.")]
 Racks = Annotated[
     list[str] | None,
     typer.Option("--rack", metavar="RACK", help="All live brokers of this rack. Repeatable."),
@@ -106,8 +106,8 @@ def maintenance(
 
 
 def replace(
-    old: Annotated[int, typer.Argument(metavar="OLD", help="The broker to be emptied.")],
-    new: Annotated[int, typer.Argument(metavar="NEW", help="The one that takes its place.")],
+    old: Annotated[int, broker_argument(metavar="OLD", help="The broker to be emptied.")],
+    new: Annotated[int, broker_argument(metavar="NEW", help="The one that takes its place.")],
     *,
     settings: "Settings",
     execution: "ExecutionOptions",

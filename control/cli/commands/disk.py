@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import AllowChanges, Output
+from control.cli.options import AllowChanges, Output, broker_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def remove(
-    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
+    broker: Annotated[int, broker_argument(metavar="BROKER", help="The broker's id.")],
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Its log directories, as log.dirs names them."),
@@ -101,7 +101,7 @@ def _rehearse(
 
 
 def include(
-    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
+    broker: Annotated[int, broker_argument(metavar="BROKER", help="The broker's id.")],
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="The log directories, as log.dirs has them.")
     ],
@@ -141,7 +141,7 @@ def _cordon_text(answer: "CordonAnswer") -> str:
 def heal(
     brokers: Annotated[
         list[int] | None,
-        typer.Argument(metavar="BROKER", help="Ids; by default all with a failed directory."),
+        broker_argument(metavar="BROKER", help="Ids; by default all with a failed directory."),
     ] = None,
     *,
     settings: "Settings",
