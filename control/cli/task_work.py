@@ -3,7 +3,9 @@
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from control import compose
 from control.cli.console import operator
@@ -13,7 +15,12 @@ from control.cli.invocation import Origin
 from control.cli.narration import RunNarrator
 from control.cli.output import Form
 from control.cli.output_types import TaskAnswer
-from control.cli.plan_execution import plan_confirmed, refuse_read_only, steered_by_signals
+from control.cli.plan_execution import (
+    plan_confirmed,
+    refuse_read_only,
+    rehearse,
+    steered_by_signals,
+)
 from control.cli.progress_line import PLAN, shown
 from control.render.task_text import task_text
 from control.render.text import answer_text
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from control.cli.invocation import ExecutionOptions
+    from control.cli.output_types import Answer
     from executor.executor import Executor
     from solver.report.result import Result
 
@@ -64,12 +72,12 @@ def request(
     asked: "Callable[[Snapshot], TaskRequest]",
     options: "ExecutionOptions",
     output: Form,
-    rehearse: "Callable[[Settings, Snapshot, BrokerTask, ExecutionOptions, Form], int]",
+    show: "Callable[[Settings, Snapshot, BrokerTask, ExecutionOptions, Form], int]",
 ) -> int:
     """Request a task or continue it, and work on it to its end; the exit code.
 
     purpose: what changes are needed for. asked: reads the request, given the cluster; raises where
-    it names something unknown. rehearse: prints the next plan of a task, for `--dry-run`.
+    it names something unknown. show: prints the next plan of a task, for `--dry-run`.
     """
     refuse_read_only(
         options.allow_changes or options.dry_run, f"{purpose}, or --dry-run to see the plan"
@@ -86,7 +94,7 @@ def request(
     snapshot = snapshot_of(settings, Origin())
     task, again = requested_task(files, snapshot, settings.goals, asked(snapshot))
     if options.dry_run:
-        return rehearse(settings, snapshot, task, options, output)
+        return show(settings, snapshot, task, options, output)
     if not again:
         rules = OPERATIONS[task.operation]
         if rules.needless(task, snapshot, settings.goals):
@@ -95,6 +103,47 @@ def request(
         task = files.store(task)
     print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
     return work_on(settings, task, options, output, snapshot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What the dry run of a task shows, but for the rehearsal of its plan."""
+
+    plan: Plan | None
+    """None where nothing can be moved."""
+    answer: "Callable[..., Answer]"
+    """Makes the answer; given the figures of the rehearsal."""
+    text: "Callable[[Any], str]"
+    """What people read before the plan."""
+    notes: Sequence[str] = ()
+    """Sentences for stderr."""
+
+
+def dry_run(
+    settings: Settings, task: BrokerTask, find: "Callable[[Executor], DryRun | None]", output: Form
+) -> int:
+    """Print the next plan of a task, its waves, peaks, duration and requests; the exit code.
+
+    find: makes the plan; None where nothing is left to do.
+    """
+    with contextlib.closing(compose.executor(settings)) as executor:
+        try:
+            found = find(executor)
+        except NoPlan as exc:
+            print_line(str(exc))
+            return exit_of_plan(exc.status) or Exit.INCOMPLETE
+        if found is None:
+            print_line(f"{OPERATIONS[task.operation].verified(task)}; nothing to do")
+            return Exit.DONE
+        for sentence in found.notes:
+            print_line(sentence)
+        if found.plan is None:
+            return Exit.INCOMPLETE
+        rehearsal = rehearse(executor, settings, found.plan)
+    answer = found.answer(**rehearsal.figures)
+    text = answer_text(answer, lambda of: f"{found.text(of)}\n{rehearsal.text}", output)
+    sys.stdout.write(text)
+    return Exit.DONE
 
 
 def work_on(

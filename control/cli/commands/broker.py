@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from control.cli.exit_codes import Exit, exit_of_plan
+from control.cli.exit_codes import Exit
 from control.cli.options import AllowChanges, Output, broker_argument
 from control.cli.output import Form
 
@@ -154,41 +154,29 @@ def _dry_run(
     execution: "ExecutionOptions",
     output: Form,
 ) -> int:
-    """Print the next plan of a task, its waves, peaks and duration."""
-    import contextlib
+    """Print the next plan of a task."""
+    from functools import partial
 
-    from control import compose
     from control.cli.output_types import RemovalAnswer
-    from control.cli.plan_execution import rehearse
-    from control.cli.task_work import parts_of
+    from control.cli.task_work import DryRun, dry_run, parts_of
     from control.render.task_text import removal_text
-    from control.render.text import answer_text
     from control.tasks.operations import OPERATIONS
-    from control.tasks.task_parts import NoPlan
 
-    with contextlib.closing(compose.executor(settings)) as executor:
+    def find(executor: "Executor") -> DryRun | None:
         parts, rules = parts_of(settings, executor, execution), OPERATIONS[task.operation]
-        left = rules.left(task, parts, lambda: snapshot)
-        if not left.count:
-            sys.stderr.write(f"plimsoll: {rules.verified(task)} already; nothing to do\n")
-            return Exit.DONE
-        try:
-            found = rules.find(task, snapshot, parts)
-        except NoPlan as exc:
-            sys.stderr.write(f"plimsoll: {exc}\n")
-            return exit_of_plan(exc.status) or Exit.INCOMPLETE
-        rehearsal = rehearse(executor, settings, found.plan)
-    answer = RemovalAnswer.of(
-        found.entry,
-        operation=task.operation,
-        brokers=task.brokers,
-        onto=task.onto,
-        **rehearsal.figures,
-    )
-    sys.stdout.write(
-        answer_text(answer, lambda of: f"{removal_text(of)}\n{rehearsal.text}", output)
-    )
-    return Exit.DONE
+        if not rules.left(task, parts, lambda: snapshot).count:
+            return None
+        found = rules.find(task, snapshot, parts)
+        answer = partial(
+            RemovalAnswer.of,
+            found.entry,
+            operation=task.operation,
+            brokers=task.brokers,
+            onto=task.onto,
+        )
+        return DryRun(plan=found.plan, answer=answer, text=removal_text)
+
+    return dry_run(settings, task, find, output)
 
 
 # ---- marks

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from control.settings.settings import Settings
     from control.tasks.broker_task import BrokerTask
     from control.tasks.task_parts import TaskParts
+    from executor.executor import Executor
     from model.snapshot.snapshot import Snapshot
 
 
@@ -55,49 +56,42 @@ def remove(
             at_ms=now_ms(),
         )
 
-    rehearse = partial(_rehearse, emptying)
-    return request(settings, "empty log directories", asked, execution, output, rehearse)
+    show = partial(_dry_run, emptying)
+    return request(settings, "empty log directories", asked, execution, output, show)
 
 
-def _rehearse(
-    find: "Callable[[BrokerTask, Snapshot, TaskParts], DiskPlan | None]",
+def _dry_run(
+    plan: "Callable[[BrokerTask, Snapshot, TaskParts], DiskPlan | None]",
     settings: "Settings",
     snapshot: "Snapshot",
     task: "BrokerTask",
     execution: "ExecutionOptions",
     output: Form,
 ) -> int:
-    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
-    import contextlib
-
-    from control import compose
+    """Print the next plan of a task."""
     from control.cli.output_types import DiskAnswer
-    from control.cli.plan_execution import rehearse
-    from control.cli.task_work import parts_of, print_line
-    from control.render.text import answer_text
-    from control.tasks.operations import OPERATIONS
+    from control.cli.task_work import DryRun, dry_run, parts_of
 
-    with contextlib.closing(compose.executor(settings)) as executor:
-        found = find(task, snapshot, parts_of(settings, executor, execution))
+    def find(executor: "Executor") -> DryRun | None:
+        found = plan(task, snapshot, parts_of(settings, executor, execution))
         if found is None:
-            words = OPERATIONS[task.operation].verified(task)
-            print_line(f"{words} already; nothing to do")
-            return Exit.DONE
-        for sentence in found.notes:
-            print_line(sentence)
-        if not found.plan.moves:
-            return Exit.INCOMPLETE
-        rehearsal = rehearse(executor, settings, found.plan)
-    answer = DiskAnswer.of(
-        found,
-        bytes_to_copy=found.plan.bytes_to_copy,
-        unavailable=tuple(map(str, found.unavailable)),
-        placeless=tuple(map(str, found.placeless)),
-        **rehearsal.figures,
-    )
-    shown = "\n".join((found.words, *found.bounds, rehearsal.text))
-    sys.stdout.write(answer_text(answer, lambda _: shown, output))
-    return Exit.DONE
+            return None
+        answer = partial(
+            DiskAnswer.of,
+            found,
+            bytes_to_copy=found.plan.bytes_to_copy,
+            unavailable=tuple(map(str, found.unavailable)),
+            placeless=tuple(map(str, found.placeless)),
+        )
+        text = "\n".join((found.words, *found.bounds))
+        return DryRun(
+            plan=found.plan if found.plan.moves else None,
+            answer=answer,
+            text=lambda _: text,
+            notes=found.notes,
+        )
+
+    return dry_run(settings, task, find, output)
 
 
 def include(
@@ -169,5 +163,5 @@ def heal(
             at_ms=now_ms(),
         )
 
-    rehearse = partial(_rehearse, healing)
-    return request(settings, "create replicas again", asked, execution, output, rehearse)
+    show = partial(_dry_run, healing)
+    return request(settings, "create replicas again", asked, execution, output, show)

@@ -1,11 +1,9 @@
 """`plimsoll topic`: another replication factor."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control.cli.exit_codes import Exit
 from control.cli.options import Output
 from control.cli.output import Form
 
@@ -13,6 +11,7 @@ if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from control.settings.settings import Settings
     from control.tasks.broker_task import BrokerTask
+    from executor.executor import Executor
     from model.plan.plan import Plan
     from model.snapshot.snapshot import Snapshot
 
@@ -59,48 +58,43 @@ def set_replicas(
             at_ms=now_ms(),
         )
 
-    return request(settings, "change replication factors", asked, execution, output, _rehearse)
+    return request(settings, "change replication factors", asked, execution, output, _dry_run)
 
 
-def _rehearse(
+def _dry_run(
     settings: "Settings",
     snapshot: "Snapshot",
     task: "BrokerTask",
     execution: "ExecutionOptions",
     output: Form,
 ) -> int:
-    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
-    import contextlib
+    """Print the next plan of a task."""
+    from functools import partial
 
-    from control import compose
     from control.cli.output_types import ReplicationAnswer
-    from control.cli.plan_execution import rehearse
+    from control.cli.task_work import DryRun, dry_run
     from control.planning.least_bytes import bound_sentence
-    from control.render.text import answer_text
-    from control.tasks.operations import OPERATIONS
     from control.tasks.replication_factor import changing, least
 
     del execution
-    plan = changing(task, snapshot, settings.goals)
-    if plan is None:
-        words = OPERATIONS[task.operation].verified(task)
-        sys.stderr.write(f"plimsoll: {words}; nothing to do\n")
-        return Exit.DONE
-    with contextlib.closing(compose.executor(settings)) as executor:
-        rehearsal = rehearse(executor, settings, plan)
-    fewest = least(task, snapshot)
-    answer = ReplicationAnswer.of(
-        topics=plan.replication,
-        added=sum(len(m.added) for m in plan.moves),
-        removed=sum(len(m.removed) for m in plan.moves),
-        bytes_to_copy=plan.bytes_to_copy,
-        least_bytes=fewest,
-        **rehearsal.figures,
-    )
-    bound = bound_sentence("does so", plan.bytes_to_copy, fewest)
-    shown = _summary(plan) + (f"{bound}\n" if bound else "") + rehearsal.text
-    sys.stdout.write(answer_text(answer, lambda _: shown, output))
-    return Exit.DONE
+
+    def find(_executor: "Executor") -> DryRun | None:
+        plan, fewest = changing(task, snapshot, settings.goals), least(task, snapshot)
+        if plan is None:
+            return None
+        answer = partial(
+            ReplicationAnswer.of,
+            topics=plan.replication,
+            added=sum(len(m.added) for m in plan.moves),
+            removed=sum(len(m.removed) for m in plan.moves),
+            bytes_to_copy=plan.bytes_to_copy,
+            least_bytes=fewest,
+        )
+        bound = bound_sentence("does so", plan.bytes_to_copy, fewest)
+        text = "\n".join((_summary(plan), *filter(None, (bound,))))
+        return DryRun(plan=plan, answer=answer, text=lambda _: text)
+
+    return dry_run(settings, task, find, output)
 
 
 def _summary(plan: "Plan") -> str:
@@ -115,4 +109,4 @@ def _summary(plan: "Plan") -> str:
         f"{count_text(changed[change.topic], 'partition')}"
         for change in plan.replication
     ]
-    return "\n".join([*lines, f"{bytes_text(plan.bytes_to_copy)} to copy"]) + "\n"
+    return "\n".join([*lines, f"{bytes_text(plan.bytes_to_copy)} to copy"])
