@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from control.planning.least_bytes import bound_sentence, least_bytes, least_moved, least_outside
-from control.planning.staging import staged, without_broken_minimum, without_cooldowns
+from control.planning.staging import (
+    spreading_by_number,
+    staged,
+    without_broken_minimum,
+    without_cooldowns,
+)
 from control.planning.validate import refuse_breaches, refuse_broken
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.text_files import nearest
@@ -369,7 +374,8 @@ def with_fewest_moves(
     snapshot: Snapshot, goals: Goals, least: Mapping[str, int], solve: Solve
 ) -> Plan | str:
     """The best plan within these budgets, else within the user's; or why there is none."""
-    result = solve(snapshot, goals.model_copy(update={"budgets": _tight(goals.budgets, least)}))
+    fewest = spreading_by_number(snapshot, goals) if least else goals
+    result = solve(snapshot, fewest.model_copy(update={"budgets": _tight(goals.budgets, least)}))
     if result.best is None and least:
         result = solve(snapshot, goals)
     if result.best is None:

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.goals.goals import Goals
+from model.evaluate import counted_dimensions
+from model.goals.goals import Goal, Goals
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring, placeless
 from model.rules.leaders import leaders_missing
-from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
+from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Count, Snapshot, StorageKind
 
 
 def staged(
@@ -64,6 +65,17 @@ def staged(
     budgets = _RemainingBudgets(proposal)
     over = [row for row in rest if not budgets.take(row)]
     return deferring(snapshot, goals, (*keep, *over)), len(over)
+
+
+def spreading_by_number(snapshot: Snapshot, goals: Goals) -> Goals:
+    """Goals that spread replicas by their number where no balanced load is measured or counts.
+
+    Without any, every broker is as good as another to a plan, and one may get all that moves.
+    """
+    if any(counted.weight > 0 for counted in counted_dimensions(Proposal(snapshot, goals, ()))):
+        return goals
+    others = (goal for goal in goals.balance if goal.resource is not Count.REPLICAS)
+    return goals.model_copy(update={"balance": (*others, Goal(resource=Count.REPLICAS))})
 
 
 def without_cooldowns(snapshot: Snapshot) -> Snapshot:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from control.planning.least_bytes import bound_sentence, least_bytes
-from control.planning.staging import staged, without_cooldowns
+from control.planning.staging import spreading_by_number, staged, without_cooldowns
 from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from control.tasks.task_parts import FoundPlan, NoPlan, Solve
@@ -285,8 +285,9 @@ def removal_goals(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId])
     limit = found.budgets.replica_moves
     budgets = {"replica_moves": least if limit is None else min(least, limit)}
     tight = found.budgets.model_copy(update=budgets)
+    fewest = spreading_by_number(snapshot, found).model_copy(update={"budgets": tight})
     return RemovalGoals(
-        goals=found.model_copy(update={"budgets": tight}),
+        goals=fewest,
         relaxed=found,
         replicas=int(counts.leaving.sum()),
         least_bytes=least_bytes(snapshot, forced.replicas),

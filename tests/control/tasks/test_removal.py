@@ -1,5 +1,6 @@
 """What forbids a removal, and how close its plans come to the fewest bytes."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -181,6 +182,18 @@ def test_budgets_leave_the_rest_to_the_next_plan() -> None:
     assert (found.replicas, found.deferred, found.least_bytes) == (3, 1, 200)
     planned = plan_removal(state, (BrokerId(4),), goals, find)
     assert "budgets leave 1 partition to the next plan of the task" in planned.note
+
+
+@pytest.mark.parametrize("load", [(0.0, 0.0), (1.0, 1.0)], ids=["no traffic", "below the floor"])
+def test_replicas_are_spread_by_number_where_no_load_counts(load: tuple[float, float]) -> None:
+    places = [(5, 1 + n % 4) for n in range(24)]
+    state = clusters.snapshot(
+        clusters.brokers(5), places, [load] * len(places), storage=StorageKind.REPLICATED
+    )
+    found = plan_removal(state, (BrokerId(5),), GOALS, find)
+    held = Counter(broker for move in found.plan.moves for broker in move.replicas_after)
+    assert held == {1: 12, 2: 12, 3: 12, 4: 12}
+    assert found.note.endswith("no plan empties broker 5 with fewer bytes")
 
 
 def test_a_limit_on_replicas_decides_where_they_go() -> None:
