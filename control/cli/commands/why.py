@@ -33,10 +33,11 @@ def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TAB
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
             "plimsoll run --auto records them\n"
         )
-    for note in open_task_notes(TaskFiles(local_settings.state_dir)):
+    notes = open_task_notes(TaskFiles(local_settings.state_dir))
+    for note in notes:
         sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, decisions_text, output))
-    return Exit.DONE if answer.decisions else Exit.INCOMPLETE
+    return Exit.DONE if answer.decisions or notes else Exit.INCOMPLETE
 
 
 def decisions_text(answer: "WhyAnswer") -> str:

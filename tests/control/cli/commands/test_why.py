@@ -77,6 +77,17 @@ def test_a_folder_without_decisions_is_named(
     assert f"no decision is recorded in {tmp_path}; plimsoll run --auto" in output.err
 
 
+def test_an_open_task_is_an_answer_without_a_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = TaskFiles(tmp_path).add("one", Operation.REMOVE, (BrokerId(4),), "ada", AT_MS)
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
+    shown = capsys.readouterr()
+    assert "no decision is recorded" in shown.err
+    assert f"Task {task.task_id} is open: remove broker 4, requested." in shown.err
+    assert shown.out == ""
+
+
 def test_an_open_task_is_named_beside_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
