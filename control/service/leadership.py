@@ -253,9 +253,9 @@ class Leadership(Closing):
         archive = self._parts.files.archive
         if archive is None:
             return
-        tasks, _ = self._parts.files.readable()
+        tasks, _ = self._parts.files.readable(self._cluster_id)
         for task in tasks:
-            if task.cluster_id == self._cluster_id and task.is_open:
+            if task.is_open:
                 archive.worker_of(task)
 
     def _renew(self) -> None:

@@ -46,10 +46,10 @@ class ContinuedTasks:
         process works on, and that have failed just now. Files that cannot be read are skipped:
         commands name them.
         """
-        tasks, _ = self.files.readable()
+        tasks, _ = self.files.readable(cluster_id)
         now_s = self.steady()
         for task in tasks:
-            mine = task.cluster_id == cluster_id and task.is_open and task.approved
+            mine = task.is_open and task.approved
             failed = self._failures.get(task.task_id)
             if not mine or task.stopped_by or (failed is not None and failed.left_s(now_s) > 0):
                 continue

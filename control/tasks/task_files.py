@@ -77,6 +77,16 @@ class _Newest:
     """Of the same state in the archive; empty without one, and where it is not archived."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """What could not be brought from the archive."""
+
+    away: str = ""
+    """Why the archive cannot be reached; empty where it can."""
+    unreadable: dict[str, ConfigError] = field(default_factory=dict)
+    """Why tasks cannot be read there, by their ids."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
     """The tasks of a state folder, and of the archive where there is one.
@@ -115,14 +125,18 @@ class TaskFiles:
 
         While the archive is away, those that this host knows, with a warning.
         """
-        self._mirror_all()
+        for error in self._mirror_all().values():
+            raise error
         return _oldest_first(self.read(path.stem) for path in self.paths())
 
-    def readable(self) -> tuple[list[BrokerTask], list[str]]:
-        """The tasks as `all`, without those that cannot be read; and why those cannot."""
-        tasks, why = [], []
+    def readable(self, cluster_id: str | None = None) -> tuple[list[BrokerTask], list[str]]:
+        """The tasks as `all`, without those that cannot be read; and why those cannot.
+
+        cluster_id: of one cluster alone; None for all. Files that cannot be read may be of any.
+        """
+        tasks, why = list[BrokerTask](), list[str]()
         try:
-            self._mirror_all()
+            why += map(str, self._mirror_all().values())
         except PlimsollError as exc:
             why.append(str(exc))
         for path in self.paths():
@@ -130,7 +144,8 @@ class TaskFiles:
                 tasks.append(self.read(path.stem))
             except ConfigError as exc:
                 why.append(str(exc))
-        return _oldest_first(tasks), why
+        found = (task for task in tasks if cluster_id in (None, task.cluster_id))
+        return _oldest_first(found), why
 
     def of(self, cluster_id: str) -> list[BrokerTask]:
         """Read the tasks of a cluster, oldest first. Raises as `read`."""
@@ -153,12 +168,15 @@ class TaskFiles:
     def named(self, prefix: str) -> BrokerTask:
         """Read the task whose id is, or begins with, `prefix`.
 
-        Raises ConfigError: no task does, or several do. While the archive is away, as `all`.
+        Raises ConfigError: no task does, several do, or it cannot be read. While the archive is
+        away, as `all`.
         """
-        self._mirror_all()
-        ids = [path.stem for path in self.paths()]
+        unreadable = self._mirror_all()
+        ids = sorted({*unreadable, *(path.stem for path in self.paths())})
         found = [i for i in ids if i == prefix] or [i for i in ids if i.startswith(prefix)]
         if len(found) == 1:
+            if error := unreadable.get(found[0]):
+                raise error
             return self.read(found[0])
         if found:
             raise ConfigError(
@@ -350,10 +368,13 @@ class TaskFiles:
         path = self.plan_path(task.task_id, plan_hash)
         try:
             plan = read_plan(path)
-        except ConfigError:
+        except ConfigError as exc:
             if self.archive is None:
                 raise
-            plan = _downloaded(self.archive.plan(task, plan_hash), path)
+            try:
+                plan = _downloaded(self.archive.plan(task, plan_hash), path)
+            except ConfigError as missing:
+                raise (exc if path.exists() else missing) from exc
         if plan.hash != plan_hash or plan.cluster_id != task.cluster_id:
             raise ConfigError(
                 f"{path} is not the plan of task {task.task_id}; cancel the task and request it "
@@ -438,37 +459,56 @@ class TaskFiles:
         raise ArchiveUnreachable(f"Other processes keep changing task {task_id}; try again.")
 
     def _archive_plans(self, archive: "TaskArchive", task: BrokerTask) -> None:
-        """Archive the plan that a task made without the archive works on."""
-        if task.plan is not None and self.plan_path(task.task_id, task.plan.plan_hash).exists():
-            archive.put_plan(task, self.read_plan(task, task.plan.plan_hash))
+        """Archive the plan that a task made without the archive works on, if it can be read."""
+        if task.plan is None or not self.plan_path(task.task_id, task.plan.plan_hash).exists():
+            return
+        try:
+            plan = self.read_plan(task, task.plan.plan_hash)
+        except ConfigError as exc:
+            # Whoever resumes the task is refused; it can be shown and cancelled all the same.
+            _log.warning(
+                "the plan of task %s is not archived: %s",
+                task.task_id,
+                exc,
+                extra=named(LogEvent.TASK_FAILED),
+            )
+            return
+        archive.put_plan(task, plan)
 
-    def _mirror_all(self) -> None:
-        if why := self.mirror():
+    def _mirror_all(self) -> dict[str, ConfigError]:
+        """As `mirror`, with a warning while the archive is away; the tasks unreadable there."""
+        found = self.mirror()
+        if found.away:
             _log.warning(
                 "%s; the tasks are as %s has them",
-                why,
+                found.away,
                 self.folder,
                 extra=named(LogEvent.TASK_FAILED),
             )
+        return found.unreadable
 
-    def mirror(self) -> str:
+    def mirror(self) -> Mirrored:
         """Bring the tasks of the archive here, and open ones that it lacks there.
 
-        Returns why the archive cannot be reached, or nothing. Raises as `Bucket` does otherwise.
+        Returns what kept it from that. Raises as `Bucket` does otherwise.
         """
-        archive = self.archive
+        archive, unreadable = self.archive, dict[str, ConfigError]()
         if archive is None:
-            return ""
+            return Mirrored()
         try:
             entries = archive.entries()
             for entry in entries:
-                if not self._is_over_here(entry):
+                if self._is_over_here(entry):
+                    continue
+                try:
                     with self._changing():
                         self._mirror(archive, entry.folder, entry.task_id)
+                except ConfigError as exc:
+                    unreadable[entry.task_id] = exc
             self._archive_missing({entry.task_id for entry in entries})
         except ArchiveUnreachable as exc:
-            return str(exc)
-        return ""
+            return Mirrored(away=str(exc), unreadable=unreadable)
+        return Mirrored(unreadable=unreadable)
 
     def _mirror(self, archive: "TaskArchive", folder: str, task_id: str) -> None:
         """Bring the newer state of a task to where the older one is."""

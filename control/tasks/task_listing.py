@@ -27,7 +27,7 @@ class UnreadableTask:
     """A file that should hold a task."""
 
     name: str
-    """Of the file, without its folder."""
+    """Of the file, without its folder; of an object of the archive, with that of its task."""
     reason: str
     """Why it cannot be read, and what to do."""
     newer: bool = False
@@ -50,12 +50,18 @@ def task_listing(files: TaskFiles, cluster_id: str) -> TaskListing:
 
     Reads files, and objects of the archive: not for a thread that draws.
     """
+    found, warning = list[ListedTask](), ""
+    unreadable = list[UnreadableTask]()
     try:
-        away = files.mirror()
-        warning = f"{away}; the tasks are as {files.folder} has them" if away else ""
+        mirrored = files.mirror()
+        if mirrored.away:
+            warning = f"{mirrored.away}; the tasks are as {files.folder} has them"
+        # The file of the same task may be intact.
+        unreadable += [
+            _unreadable(f"{task_id}/task.json", exc) for task_id, exc in mirrored.unreadable.items()
+        ]
     except PlimsollError as exc:
         warning = str(exc)
-    found, unreadable = [], []
     try:
         paths = files.paths()
     except OSError as exc:
@@ -64,13 +70,16 @@ def task_listing(files: TaskFiles, cluster_id: str) -> TaskListing:
         try:
             task = files.read(path.stem)
         except ConfigError as exc:
-            newer = isinstance(exc, NewerVersion)
-            unreadable.append(UnreadableTask(name=path.name, reason=str(exc), newer=newer))
+            unreadable.append(_unreadable(path.name, exc))
             continue
         if task.cluster_id == cluster_id:
             found.append(ListedTask(task=task, worker=_worker(files, task)))
     found.sort(key=lambda of: (of.task.is_open, of.task.requested_at_ms, of.task.task_id))
     return TaskListing(tasks=tuple(reversed(found)), unreadable=tuple(unreadable), warning=warning)
+
+
+def _unreadable(name: str, exc: ConfigError) -> UnreadableTask:
+    return UnreadableTask(name=name, reason=str(exc), newer=isinstance(exc, NewerVersion))
 
 
 def _worker(files: TaskFiles, task: BrokerTask) -> str:

@@ -9,12 +9,12 @@ def open_task_notes(files: TaskFiles, cluster_id: str | None = None) -> list[str
 
     What keeps a task from being read is named instead, since the command is not about tasks.
     """
-    tasks, unreadable = files.readable()
+    tasks, unreadable = files.readable(cluster_id)
     return unreadable + [
         f"Task {task.task_id} is open: {task.words()}, {task.phase}. {_goes_on(task)}; plimsoll "
         f"task show {task.task_id} tells how far it is."
         for task in tasks
-        if task.is_open and cluster_id in (None, task.cluster_id)
+        if task.is_open
     ]
 
 

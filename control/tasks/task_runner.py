@@ -319,11 +319,13 @@ class TaskRunner:
         """Cordon what a task without marks empties, once it is approved.
 
         Before, raises GuardrailRefused where another open task is about the same: of two that
-        were requested at the same time, at least one sees the other.
+        were requested at the same time, at least one sees the other. A request is refused while
+        a file of a task is damaged; one that was damaged later does not stop others.
         """
         task = self.task
         if not (task.approved or over):
-            refuse_contradictions(self._parts.files.of(task.cluster_id), task)
+            others, _ = self._parts.files.readable(task.cluster_id)
+            refuse_contradictions(others, task)
         elif task.approved != over:
             self._rules.cordon(task, self._parts)
 

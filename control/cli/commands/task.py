@@ -28,23 +28,29 @@ def list(  # noqa: A001 - the command's name
     local_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
-    """Print the tasks of the state folder and of the archive, of all clusters."""
+    """Print the tasks of the state folder and of the archive, of all clusters.
+
+    Files of tasks that cannot be read are named on stderr.
+    """
     from control import compose
     from control.cli.output_types import TasksAnswer
-    from control.cli.task_work import task_answer
+    from control.cli.task_work import print_line, task_answer
     from control.render.task_text import tasks_text
     from control.render.text import answer_text
 
     files = compose.task_files(local_settings)
-    found = [task for task in files.all() if every or task.is_open]
-    if not found:
+    tasks, unreadable = files.readable()
+    for why in unreadable:
+        print_line(why)
+    found = [task for task in tasks if every or task.is_open]
+    if not (found or unreadable):
         more = "" if every else " open"
         sys.stderr.write(f"plimsoll: {files.folder} has no{more} task\n")
     answer = TasksAnswer(tasks=tuple(task_answer(files, task) for task in found))
     sys.stdout.write(
         answer_text(answer, tasks_text, output) if found or output is Form.JSON else ""
     )
-    return Exit.DONE
+    return Exit.USAGE if unreadable else Exit.DONE
 
 
 def show(task: Task = None, *, local_settings: "Settings", output: Output = Form.TABLE) -> int:
@@ -133,13 +139,18 @@ def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: boo
 def _named(files: "TaskFiles", prefix: str | None, *, newest: bool = False) -> "BrokerTask":
     """The task that is named, or the only open one; else the newest where that is enough.
 
-    Raises ConfigError: no task fits, or several do.
+    Raises ConfigError: no task fits, several do, or one that cannot be read may be meant.
     """
+    from control.cli.task_work import print_line
     from model.errors import ConfigError
 
     if prefix is not None:
         return files.named(prefix)
-    tasks = files.all()
+    tasks, unreadable = files.readable()
+    if unreadable and not newest:
+        raise ConfigError(f"{unreadable[0]}. To continue without it, name the task that is meant")
+    for why in unreadable:
+        print_line(why)
     found = [task for task in tasks if task.is_open]
     if not found and newest:
         found = tasks[-1:]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clients.s3 import S3Settings
 from control import compose
 from control.cli.exit_codes import Exit
 from control.settings.settings import Settings
@@ -253,22 +254,40 @@ def test_requests_that_cannot_be_met_change_nothing(
     ],
     ids=["torn", "newer", "edited"],
 )
-def test_a_task_file_that_cannot_be_trusted_stops_every_command(
+def test_a_task_file_that_cannot_be_trusted_is_named_and_stops_no_other_task(
     at: SimulatedTask, harm: Callable[[str], str], words: str
 ) -> None:
-    path = at.files.path(at.request().task_id)
-    path.write_text(harm(path.read_text()))
-    for command in (
-        ("broker", "remove", "4", *CHANGING),
-        ("broker", "remove", "3", *CHANGING),
-        ("task", "resume", *CHANGING),
-        ("task", "list"),
-        ("task", "cancel"),
-    ):
-        shown = plimsoll(*command, code=2).stderr
+    damaged = at.files.path(at.request().task_id)
+    harmed = harm(damaged.read_text())
+    damaged.write_text(harmed)
+    at.remove = (2,)
+    two = at.request().task_id
+    at.remove = (3,)
+    three = at.request().task_id
+
+    def refused(*command: str) -> str:
+        shown = plimsoll(*command, code=Exit.USAGE).stderr
         assert words in shown
-        assert str(path) in shown
-    assert at.held[4] == 4
+        assert str(damaged) in shown
+        return shown
+
+    # What it may contradict is not requested, and what may be meant is not guessed.
+    refused("broker", "remove", "4", *CHANGING)
+    refused("broker", "remove", "1", *CHANGING)
+    refused("task", "show", damaged.stem)
+    refused("task", "cancel", damaged.stem)
+    for command in (("resume", *CHANGING), ("cancel",)):
+        assert "name the task that is meant" in refused("task", *command)
+    listed = plimsoll("task", "list", "-o", "json", code=Exit.USAGE)
+    assert str(damaged) in listed.stderr
+    assert [task["task_id"] for task in json.loads(listed.stdout)["tasks"]] == [two, three]
+    assert answer("task", "cancel", two)["phase"] == "cancelled"
+    newest = plimsoll("task", "show", "-o", "json")
+    assert str(damaged) in newest.stderr
+    assert json.loads(newest.stdout)["task_id"] == three
+    assert answer("task", "resume", three, *CHANGING)["phase"] == "done"
+    assert 3 not in at.held
+    assert damaged.read_text() == harmed
 
 
 def test_a_task_of_another_cluster_is_refused(at: SimulatedTask) -> None:
@@ -363,14 +382,19 @@ def _leaders(at: SimulatedTask) -> list[int]:
 # ---- with an archive
 
 
+def archived(store: S3Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use this archive."""
+    keys = ("endpoint_url", "bucket", "prefix", "access_key", "secret_key")
+    monkeypatch.setenv("PLIMSOLL_ARCHIVE", json.dumps({k: getattr(store, k) for k in keys}))
+
+
 @pytest.fixture
 def elsewhere(
     at: SimulatedTask, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> SimulatedTask:
     """A host whose tasks the commands, which have a state folder of their own, find archived."""
     store = place(endpoint)
-    keys = ("endpoint_url", "bucket", "prefix", "access_key", "secret_key")
-    monkeypatch.setenv("PLIMSOLL_ARCHIVE", json.dumps({k: getattr(store, k) for k in keys}))
+    archived(store, monkeypatch)
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     return SimulatedTask(folder=folder, places=PLACES, store=store, shared=at.cluster)
@@ -394,6 +418,43 @@ def test_an_archived_task_is_cancelled(elsewhere: SimulatedTask) -> None:
     found = elsewhere.files.all()[0]
     assert found.phase is TaskPhase.CANCELLED
     assert found.note.endswith(": wrong broker")
+
+
+def test_a_damaged_task_of_the_archive_is_named_and_stops_no_other_task(
+    elsewhere: SimulatedTask,
+) -> None:
+    damaged = elsewhere.request().task_id
+    elsewhere.remove = (3,)
+    three = elsewhere.request().task_id
+    assert elsewhere.host is not None
+    bucket, key = elsewhere.host.bucket, f"tasks/simulated/{damaged}/task.json"
+    found = bucket.get(key)
+    assert found is not None
+    assert bucket.put_over(key, found.body[:40], found.etag)
+    listed = plimsoll("task", "list", "-o", "json", code=Exit.USAGE)
+    assert key in listed.stderr
+    assert [task["task_id"] for task in json.loads(listed.stdout)["tasks"]] == [three]
+    for command in (("task", "show", damaged), ("broker", "remove", "4", *CHANGING)):
+        assert key in plimsoll(*command, code=Exit.USAGE).stderr
+    assert answer("task", "resume", three, *CHANGING)["phase"] == "done"
+
+
+@pytest.mark.parametrize("resumes", [True, False], ids=["resume", "cancel"])
+def test_a_damaged_plan_keeps_no_task_from_being_listed_and_cancelled(
+    at: SimulatedTask, resumes: bool, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.approve = lambda _task, _plan: ""
+    task = at.work()
+    (plan,) = at.files.folder.glob("*.plan")
+    plan.write_text("{")
+    archived(place(endpoint), monkeypatch)
+    (listed,) = answer("task", "list")["tasks"]
+    assert listed["task_id"] == task.task_id
+    if resumes:
+        assert str(plan) in plimsoll("task", "resume", *CHANGING, code=Exit.USAGE).stderr
+    else:
+        assert answer("task", "cancel")["phase"] == "cancelled"
+    assert (answer("task", "list")["tasks"], at.states) == ([], {})
 
 
 def test_requests_of_the_command_line_are_archived(elsewhere: SimulatedTask) -> None:
