@@ -195,9 +195,11 @@ def leadership(
 def _continued_tasks(settings: Settings) -> "ContinuedTasks":
     """The tasks that `--auto` continues."""
     from control.tasks.continued_tasks import ContinuedTasks
+    from control.tasks.task_request import UNSIGNED
     from solver.solve import solve
 
     return ContinuedTasks(
+        barred="" if settings.require_signature is None else UNSIGNED,
         files=task_files(settings),
         connect=lambda: contextlib.closing(executor(settings)),
         journal_dir=journal_dir(settings),

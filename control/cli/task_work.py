@@ -31,7 +31,7 @@ from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.operations import OPERATIONS
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan, TaskParts
-from control.tasks.task_request import TaskRequest, requested_task
+from control.tasks.task_request import UNSIGNED, TaskRequest, requested_task
 from control.tasks.task_runner import TaskRunner, cancel
 from model.errors import GuardrailRefused, PlimsollError
 from model.goals.goals import Goals
@@ -58,6 +58,12 @@ def refuse_unasked(options: "ExecutionOptions") -> None:
         raise GuardrailRefused("there is no terminal to confirm on; add --yes to execute the plans")
 
 
+def refuse_unsigned(settings: Settings) -> None:
+    """Raise GuardrailRefused where plans need a signature, which those of tasks lack."""
+    if settings.require_signature is not None:
+        raise GuardrailRefused(UNSIGNED)
+
+
 def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> "Result":
     """Solve with the limits of a task; show the progress on a terminal."""
     from solver.solve import solve  # `task list` and `task show` need no planner
@@ -82,11 +88,8 @@ def request(
     refuse_read_only(
         options.allow_changes or options.dry_run, f"{purpose}, or --dry-run to see the plan"
     )
-    if settings.require_signature is not None and not options.dry_run:
-        raise GuardrailRefused(
-            "plans need a signature (require_signature), and tasks make theirs while they run; "
-            "make a plan with --out, sign it, and apply it"
-        )
+    if not options.dry_run:
+        refuse_unsigned(settings)
     files = compose.task_files(settings)
     files.all()
     if not options.dry_run:

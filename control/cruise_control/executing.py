@@ -35,6 +35,7 @@ from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.operations import OPERATIONS, refuse_marked
 from control.tasks.removal import refuse_conflicts
 from control.tasks.task_files import TaskFiles
+from control.tasks.task_request import UNSIGNED
 from control.tasks.task_runner import cancel
 from executor.journal.run_history import past_runs
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
@@ -223,6 +224,8 @@ class Execution:
                 loop.order(plan, by)
                 message = f"plan {plan.hash[:12]} is executed for user task {task.task_id}"
                 return ActionResult(message=message, plan_hash=plan.hash)
+            if loop.signed is not None:
+                raise GuardrailRefused(UNSIGNED)
             parts.files.change(operation, lambda of: _approved(of, by, self._now_ms()))
             message = f"task {operation} is approved for user task {task.task_id}"
             return ActionResult(message=message, plan_hash=plan.hash)

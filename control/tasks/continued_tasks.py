@@ -14,7 +14,7 @@ from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import Solve, TaskExecutor, TaskParts
 from control.tasks.task_runner import TaskRunner
 from executor.run.operator_control import Steering
-from model.errors import PlimsollError
+from model.errors import GuardrailRefused, PlimsollError
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 
@@ -37,6 +37,8 @@ class ContinuedTasks:
     """Seconds since the epoch."""
     steady: Callable[[], float]
     """Seconds of a clock that is never set."""
+    barred: str = ""
+    """Why no task may be worked on; empty where they may."""
     _failures: dict[str, Backoff] = field(default_factory=dict, init=False)
 
     def next(self, cluster_id: str) -> "ContinuedTask | None":
@@ -44,7 +46,7 @@ class ContinuedTasks:
 
         Left alone are tasks that no person has approved yet, that a person has stopped, that a
         process works on, and that have failed just now. Files that cannot be read are skipped:
-        commands name them.
+        commands name them. Raises GuardrailRefused where there is one and tasks are barred.
         """
         tasks, _ = self.files.readable(cluster_id)
         now_s = self.steady()
@@ -54,8 +56,14 @@ class ContinuedTasks:
             if not mine or task.stopped_by or (failed is not None and failed.left_s(now_s) > 0):
                 continue
             if not self.files.is_worked_on(task.task_id):
+                self.refuse_barred(f"task {task.task_id} ({task.words()}) is not continued: ")
                 return ContinuedTask(self, task)
         return None
+
+    def refuse_barred(self, about: str = "") -> None:
+        """Raise GuardrailRefused where tasks are barred; about: what comes before the reason."""
+        if self.barred:
+            raise GuardrailRefused(f"{about}{self.barred}")
 
     def work(
         self,

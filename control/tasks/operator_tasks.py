@@ -64,6 +64,7 @@ class OperatorTasks:
         GuardrailRefused where it is impossible, and NoPlan where no plan does it.
         """
         continued, members = self.continued, snapshot.header.brokers
+        continued.refuse_barred()
         brokers = named.among(members)
         if operation is Operation.REPLACE and len(brokers) != 1:
             raise ConfigError(f"replace takes one broker at a time, not {len(brokers)}")
@@ -172,8 +173,10 @@ class OperatorTasks:
         """A task to be worked on because a person asks for it.
 
         approved: the hash of the plan that the person approves; empty for none. Raises ConfigError
-        where the task is over, and GuardrailRefused where a process works on it.
+        where the task is over, and GuardrailRefused where a process works on it, or tasks are
+        barred.
         """
+        self.continued.refuse_barred()
         task = self._files.newest(task_id)
         if not task.is_open:
             raise ConfigError(f"task {task_id} is {task.phase}; nothing is left to resume")

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import BrokerTask, Operation
@@ -14,6 +15,13 @@ from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.ids import BrokerId, TopicName, is_broker_id
 from model.snapshot.snapshot import LEADERLESS, Broker, Snapshot
+
+UNSIGNED: Final = (
+    "plans need a signature (require_signature), and a task makes its plans while it runs; save "
+    'the field "plan" of what --dry-run -o json prints, sign it with plimsoll sign, and execute it '
+    "with plimsoll apply"
+)
+"""Why no task is worked on where signatures are required, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,12 +73,13 @@ def resume(
     """Continue a task where it was interrupted."""
     from control import compose
     from control.cli.plan_execution import refuse_read_only
-    from control.cli.task_work import refuse_unasked, work_on
+    from control.cli.task_work import refuse_unasked, refuse_unsigned, work_on
     from model.errors import ConfigError
 
     if execution.dry_run:
         raise ConfigError("task resume has no --dry-run; use that of the command it is of")
     refuse_read_only(execution.allow_changes, "resume the task")
+    refuse_unsigned(settings)
     files = compose.task_files(settings)
     found = _named(files, task)
     if not found.is_open:

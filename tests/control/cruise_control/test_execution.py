@@ -141,6 +141,13 @@ def test_brokers_are_emptied_by_a_task_with_the_same_plan(start: Start) -> None:
     site.until(lambda: str(site.parts.tasks.all()[1].status) == "Completed")
 
 
+def test_no_task_is_approved_where_plans_need_a_signature(start: Start) -> None:
+    site = start(signed=lambda _plan_hash: None)
+    reply = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
+    assert (reply.status, "sign it with plimsoll sign" in reply.error) == (500, True)
+    assert [t.phase for t in site.files.all()] == [TaskPhase.CANCELLED]
+
+
 def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_order(
     start: Start,
 ) -> None:

@@ -9,8 +9,10 @@ import pytest
 from control.loop.dependencies import TaskSite, WorkInterrupted
 from control.tasks.broker_task import TaskPhase
 from control.tasks.continued_tasks import FIRST_RETRY_S, ContinuedTasks
+from control.tasks.operator_tasks import OperatorTasks
+from control.tasks.task_request import UNSIGNED
 from executor.run.operator_control import Steering
-from model.errors import PlimsollError
+from model.errors import GuardrailRefused, PlimsollError
 from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import Snapshot
 from tests.support.control.simulated_tasks import SimulatedTask
@@ -74,6 +76,22 @@ def test_a_killed_task_is_continued_to_its_end_without_a_person(tmp_path: Path) 
     (task,) = at.files.all()
     assert task.phase is TaskPhase.DONE
     assert {plan.approved_by for plan in task.plans} == {"ada"}
+
+
+def test_no_task_is_tried_where_plans_need_a_signature(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    (task,) = at.files.all()
+    tasks = tasks_of(at)
+    tasks.barred = UNSIGNED
+    for _ in range(2):
+        with pytest.raises(GuardrailRefused) as refused:
+            tasks.next(CLUSTER)
+        assert str(refused.value).startswith(f"task {task.task_id} (remove broker 4) is not cont")
+        assert "sign it with plimsoll sign" in str(refused.value)
+    with pytest.raises(GuardrailRefused, match="plans need a signature"):
+        OperatorTasks(tasks).resumed(task.task_id, "bob")
+    assert at.files.all() == [task]
+    assert tasks.next("another cluster") is None
 
 
 def test_a_task_without_an_approved_plan_waits_for_a_person(tmp_path: Path) -> None:

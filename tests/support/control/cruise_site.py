@@ -83,6 +83,7 @@ def starting(tmp_path: Path) -> Iterator[Start]:
             triggers: TriggerTable = OFF,
             block_s: float = BLOCK_S,
             journals: bool = False,
+            signed: Callable[[str], object] | None = None,
         ) -> Site:
             state, observer = ServiceState(), CannedObserver([snapshot])
             executor = JournallingExecutor() if journals else SteeredExecutor()
@@ -93,7 +94,7 @@ def starting(tmp_path: Path) -> Iterator[Start]:
                 triggers=triggers,
                 limits=EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0}),
             )
-            loop = Loop(settings, loop_parts(observer, executor))
+            loop = Loop(settings, loop_parts(observer, executor, signed=signed))
             state.begin(settings.goals, settings.tick_s)
             loop.subscribe(state.see)
             actions = OperatorActions(tmp_path, state)

@@ -8,11 +8,12 @@ import pytest
 from control.cli.exit_codes import Exit
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import read_plan
-from tests.support.control.command_cluster import commanded, plimsoll
+from tests.support.control.command_cluster import answer, commanded, plimsoll
 from tests.support.control.simulated_tasks import SimulatedTask
 from tests.support.model.signing_keys import key_pair
 
-APPLY = ("apply", "plan.json", "--allow-changes", "--yes")
+CHANGING = ("--allow-changes", "--yes")
+APPLY = ("apply", "plan.json", *CHANGING)
 
 
 def placement(found: SimulatedTask) -> dict[PartitionId, tuple[BrokerId, ...]]:
@@ -66,7 +67,39 @@ def test_tasks_are_refused_where_plans_need_a_signature(
     _, keys = key_pair(tmp_path, "eve")
     monkeypatch.setenv("PLIMSOLL_REQUIRE_SIGNATURE", str(keys))
     before = placement(found)
-    refused = plimsoll("broker", "remove", "4", "--allow-changes", "--yes", code=Exit.REFUSED)
-    assert "tasks make theirs while they run" in refused.stderr
+    refused = plimsoll("broker", "remove", "4", *CHANGING, code=Exit.REFUSED)
+    assert "sign it with plimsoll sign, and execute it with plimsoll apply" in refused.stderr
     assert placement(found) == before
     assert "no open task" in plimsoll("task", "list").output
+    task = found.request()
+    refused = plimsoll("task", "resume", *CHANGING, code=Exit.REFUSED)
+    assert "sign it with plimsoll sign" in refused.stderr
+    assert found.files.read(task.task_id) == task
+    plimsoll("task", "cancel")
+
+
+@pytest.mark.parametrize(
+    "request_of_task",
+    [
+        ("broker", "remove", "4"),
+        ("broker", "demote", "4"),
+        ("topic", "set-replicas", "orders", "3"),
+    ],
+    ids=["remove", "demote", "set-replicas"],
+)
+def test_the_plan_of_a_dry_run_is_signed_and_applied_instead_of_a_task(
+    found: SimulatedTask,
+    request_of_task: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key, keys = key_pair(tmp_path, "eve")
+    monkeypatch.setenv("PLIMSOLL_REQUIRE_SIGNATURE", str(keys))
+    plan = answer(*request_of_task, "--dry-run")["plan"]
+    Path("plan.json").write_text(json.dumps(plan))
+    plimsoll("sign", "plan.json", "--key", str(key))
+    plimsoll(*APPLY)
+    after = {f"{m['topic']}-{m['partition']}": m["replicas_after"] for m in plan["moves"]}
+    assert after
+    shown = {str(pid): list(replicas) for pid, replicas in placement(found).items()}
+    assert shown | after == shown
