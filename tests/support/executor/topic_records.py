@@ -38,6 +38,7 @@ def loaded(cluster: LocalCluster, topic: str, size: float, *, partitions: int, r
 def assert_exact(load: Load) -> None:
     """End a load: every record that was acknowledged was read, and once."""
     balance = load.finish()
+    print(f"{balance.acknowledged_records:,} records acknowledged, {balance.read_records:,} read")
     assert balance.read_records == balance.acknowledged_records > 0
     assert (balance.lost_records, balance.duplicated_records) == (0, 0)
 
