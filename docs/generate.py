@@ -164,17 +164,19 @@ def _licence(package: str) -> str:
 
 
 def tested_versions() -> str:
-    """A table of the Kafka versions that the main path was tested on."""
+    """A table of the Kafka versions that the main path and tasks were tested on."""
     found: Mapping[str, Mapping[str, bool]] = json.loads(TESTED.read_text("utf-8"))
-    rows = ["| Kafka | plan, apply, roll back | a move in the tier copies | cordoned brokers |"]
-    rows.append("|---|---|---|---|")
-    by_answer: dict[tuple[bool, bool], list[str]] = {}
+    heads = ("Kafka", "plan, apply, roll back", "tasks", "a move in the tier copies")
+    rows = [f"| {' | '.join(heads)} | cordoned brokers |", "|---|---|---|---|---|"]
+    by_answer: dict[tuple[bool, bool, bool], list[str]] = {}
     for version, can in found.items():
-        by_answer.setdefault((can["skips_tiered"], can["cordons"]), []).append(version)
-    for (skips, cordons), versions in by_answer.items():
+        answer = (can["skips_tiered"], can["cordons"], can.get("tasks", False))
+        by_answer.setdefault(answer, []).append(version)
+    for (skips, cordons, done), versions in by_answer.items():
+        tasks = "yes" if done else "not tested"
         copied = "what is not in the tier yet" if skips else "all that is on the leader's disk"
         cordoned = "get no new replicas" if cordons else "need Kafka 4.3"
-        rows.append(f"| {', '.join(versions)} | yes | {copied} | {cordoned} |")
+        rows.append(f"| {', '.join(versions)} | yes | {tasks} | {copied} | {cordoned} |")
     return "\n".join(rows)
 
 

@@ -1,9 +1,10 @@
-"""The main path on several Kafka versions: observe, plan, apply, roll back, lose nothing.
+"""Several Kafka versions: observe, plan, apply, roll back, work on tasks, lose nothing.
 
-`make test-versions` runs it on every pinned version, and records what each can do.
+`make test-versions` runs this on every pinned version, and records what each can do.
 """
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ GOALS = Goals(
     # So that partitions of both topics move, whatever the sizes measured.
     min_leaders=(MinLeaders(topics=Names(exact=tuple(BEFORE))),),
 )
+PLACES = [[1, 2], [2, 3], [3, 4], [4, 2]]
+"""Replicas of each partition before tasks; each lies in two racks."""
 WINDOW_S = 5.0
 CORDONED = BrokerId(3)
 
@@ -144,4 +147,51 @@ def test_a_plan_is_applied_and_rolled_back_and_no_record_is_lost(
         for load in loads:
             assert_exact(load)
     if all_versions():
-        record(version, capabilities)
+        record(version, asdict(capabilities))
+
+
+def done(shell: Shell, *command: str) -> str:
+    """Request a task and wait until it is done; what it says."""
+    run = shell.plimsoll(*command, "--allow-changes", "--yes", "-o", "json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["phase"] == "done", run.stderr
+    return run.stderr
+
+
+@pytest.mark.soak  # Minutes per version: `make test-versions` runs it.
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("version", chosen_versions())
+def test_tasks_are_done_and_no_record_is_lost(version: str, tmp_path: Path) -> None:
+    with LocalCluster(default_cache_dir(), replace(STEADY, version=version, brokers=4)) as cluster:
+        for topic in BEFORE:
+            cluster.create_topic(topic, PLACES, TIERED if topic == "tiered" else {})
+        loads = [started_load(cluster, topic) for topic in BEFORE]
+        (tmp_path / "plimsoll.toml").write_text(f"window_s = {WINDOW_S}\n")
+        shell = Shell(tmp_path, cluster.bootstrap)
+
+        def lists() -> list[list[int]]:
+            # Brokers may name the partitions in any order.
+            found = [sorted(placement(shell.bootstrap, topic).items()) for topic in BEFORE]
+            return [held for rows in found for _, held in rows]
+
+        said = done(shell, "broker", "remove", "4")
+        cordons = Capabilities.expected(version).cordons
+        assert ("broker 4 is cordoned" in said) == cordons
+        assert (
+            "broker 4 was not cordoned in Kafka: it has no cordoned.log.dirs" in said
+        ) != cordons
+        assert all(4 not in held for held in lists())
+        done(shell, "broker", "add", "4")
+        wait_until(lambda: any(4 in held for held in lists()))
+        before = lists()
+        done(shell, "broker", "demote", "2")
+        wait_until(lambda: all(held[0] != 2 for held in lists()))
+        done(shell, "broker", "undemote", "2")
+        wait_until(lambda: lists() == before)
+        done(shell, "topic", "set-replicas", "plain", "3")
+        assert {len(held) for held in placement(shell.bootstrap, "plain").values()} == {3}
+        for load in loads:
+            assert_exact(load)
+    if all_versions():
+        record(version, {"tasks": True})

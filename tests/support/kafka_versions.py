@@ -2,7 +2,8 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +52,9 @@ def all_versions() -> bool:
     return bool(os.environ.get("PLIMSOLL_ALL_VERSIONS"))
 
 
-def record(version: str, found: Capabilities) -> None:
-    """Add a run that has passed to the record, which the README shows."""
+def record(version: str, passed: Mapping[str, bool]) -> None:
+    """Add a run that has passed to the record, which the README shows; others of it stay."""
     known = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
-    known[version] = asdict(found)
+    known[version] = known.get(version, {}) | passed
     kept = {v: known[v] for v in pinned_versions() if v in known}
     RECORD.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
