@@ -17,6 +17,7 @@ from benchmarks.picture_faults import write_picture
 from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
+from tests.support.tui.fleets import every_kind, fleet_stage
 from tui.app import PlimsollApp
 from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.run.progress import share_done
@@ -96,7 +97,17 @@ def _done(app: PlimsollApp) -> float:
     return 0.0 if run is None else share_done(run)
 
 
+async def fleet() -> None:
+    """The screen of a fleet with a cluster in each state."""
+    async with fleet_stage(every_kind(), size=(120, 20)) as on:
+        await on.pilot.pause(1.0)
+        picture = on.app.export_screenshot(title="plimsoll: fleet")
+        picture = re.sub(r"terminal-\d+-", "terminal-", picture)
+        write_picture(OUT / "fleet.svg", picture)
+
+
 async def main() -> None:
+    await fleet()
     order = SimulatedDemoOptions(mode=Mode.APPROVE, brokers=12, seed=SEED, now_s=START_S)
     with simulated(Settings(), order) as loop:
         app = PlimsollApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)

@@ -2,8 +2,11 @@
 
 PUBLIC = (
     "cli.console",
+    "cli.fleet_source",
+    "cli.output_types",
     "loop.dependencies",
     "loop.loop",
+    "loop.policy",
     "loop.run_lag",
     "loop.view",
     "planning.frontier_points",
@@ -11,7 +14,10 @@ PUBLIC = (
     "planning.plan_overrides",
     "planning.plan_view",
     "planning.scenario_flags",
+    "render.fleet_text",
     "render.plan_export",
+    "service.member_state",
+    "settings.screen_settings",
     "tasks.broker_task",
     "tasks.operator_tasks",
     "tasks.task_listing",

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
-import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,12 +15,12 @@ from textual.driver import Driver
 from textual.events import ScreenSuspend
 from textual.screen import Screen
 
-from control.cli.console import in_browser, operator
+from control.cli.console import operator
 from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
-from tui.driver import AsciiDriver, TerminalDriver
+from tui.base_app import driver_for, show
 from tui.events import ViewArrived
 from tui.host import Host, Runs, Tasks
 from tui.keys import MODE_KEYS, RUN_KEYS
@@ -44,8 +42,7 @@ from tui.screens.tasks import TasksScreen
 from tui.screens.too_small import is_too_small
 from tui.screens.topics import TopicsScreen
 from tui.task_actions import TaskActions
-from tui.terminal import signals_end, vanished
-from tui.themes import wants_ascii
+from tui.terminal import vanished
 from tui.viewmodel.brokers.load_history import Trail
 from tui.viewmodel.disabled_reasons import refusal
 
@@ -136,8 +133,6 @@ class PlimsollApp(Host):
         """
         super().__init__(engine.settings, driver)
         self._ahead_s = ahead_s
-        self.ended_by: signal.Signals | None = None
-        """The signal that ended the app, if any."""
         self._runs = RunActions(self, engine, user)
         self._tasks = TaskActions(self, engine, user, engine.preview)
         self._engine = engine
@@ -456,11 +451,6 @@ class PlimsollApp(Host):
             self._engine.steering.leave()
             self._renew(self.moment.view)
 
-    def leave_at_once(self, number: signal.Signals) -> None:
-        """Quit because of a signal; the loop's owner lets in-flight moves finish."""
-        self.ended_by = number
-        self.exit()
-
 
 def _name_of(action: str | tuple[str, str, tuple[object, ...]]) -> str:
     """The action without its namespace: `app.quit` is `quit`."""
@@ -472,31 +462,10 @@ def _last_error(view: LoopView) -> LogLine | None:
     return next((line for line in reversed(view.log) if line.level == "error"), None)
 
 
-async def _shown(app: PlimsollApp) -> None:
-    with signals_end(app.leave_at_once):
-        await app.run_async()
-
-
 def run(loop: "Loop") -> None:
     """Show the loop until the user leaves.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        A signal ended the app, or its terminal vanished.
-    ConfigError
-        The configuration names an unknown key or theme.
-    PlimsollError
-        The app itself failed.
+    Raises ConfigError where the configuration names an unknown key or theme, and as `show`.
     """
-    ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
-    letters = AsciiDriver if ascii_only else TerminalDriver
-    driver = None if in_browser() else letters
-    app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver, ahead_s=AHEAD_S)
-    # A full collection walks everything imported: for a tenth of a second no key would be answered.
-    gc.freeze()
-    asyncio.run(_shown(app))
-    if app.ended_by is not None:
-        raise KeyboardInterrupt
-    if app.return_code != 0:
-        raise PlimsollError("internal error: the screen failed; see the traceback above")
+    driver = driver_for(loop.settings)
+    show(PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver, ahead_s=AHEAD_S))

@@ -1,7 +1,11 @@
 """The app without its content: theme, keys, notifications and help."""
 
-from collections.abc import Sequence
-from typing import cast
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -15,12 +19,16 @@ from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.widgets import Input
 
-from control.loop.dependencies import LoopSettings
+from control.cli.console import in_browser
+from control.settings.screen_settings import ScreenSettings
+from model.errors import PlimsollError
 from model.printable import printable
+from tui.driver import AsciiDriver, TerminalDriver
 from tui.keymap import checked_keys
 from tui.screens.backdrop import Palette
 from tui.screens.too_small import is_too_small
-from tui.themes import COLOUR_BLIND
+from tui.terminal import signals_end
+from tui.themes import COLOUR_BLIND, wants_ascii
 from tui.widgets.help_panel import HelpPanel
 
 GONE_S = 0.5
@@ -49,18 +57,34 @@ def _safe(text: str) -> str:
     return "".join(c if c.isprintable() else " " * cell_len(c) for c in text)
 
 
+class Looks(Protocol):
+    """The user's settings of the screen."""
+
+    @property
+    def screen(self) -> ScreenSettings:
+        """Theme and characters."""
+        ...
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Keys by action id."""
+        ...
+
+
 class FrameApp(App[None]):
     """Textual's app with the user's theme and keys, painting no more than it must."""
 
-    def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
+    def __init__(self, settings: Looks, driver: type[Driver] | None) -> None:
         """Apply the settings; raises ConfigError if they name an unknown key."""
         super().__init__(driver_class=driver)
+        self.ended_by: signal.Signals | None = None
+        """The signal that ended the app, if any."""
         # Each step would be painted, and an answer would take as long as all of them:
         # a second, and kilobytes over a slow line, to scroll a log to its end.
         self.animation_level = "none"
         self._apply(settings)
 
-    def _apply(self, settings: LoopSettings) -> None:
+    def _apply(self, settings: Looks) -> None:
         """Set theme and keys; raises ConfigError if a key is unknown."""
         self.register_theme(COLOUR_BLIND)
         self.set_keymap(checked_keys(settings.keys))
@@ -109,6 +133,11 @@ class FrameApp(App[None]):
     def copy_to_clipboard(self, text: str) -> None:
         super().copy_to_clipboard(printable(text, keep="\n"))
 
+    def leave_at_once(self, number: signal.Signals) -> None:
+        """Quit because of a signal; the loop's owner lets in-flight moves finish."""
+        self.ended_by = number
+        self.exit()
+
     def _uncover(self) -> None:
         # An app that is about to end has no screen.
         for screen in self.screen_stack[-1:]:
@@ -124,3 +153,34 @@ class FrameApp(App[None]):
         """Show the help panel; Textual's palette calls this as well."""
         if not self.screen.query(HelpPanel):
             self.screen.mount(HelpPanel())
+
+
+def driver_for(looks: Looks) -> type[Driver] | None:
+    """The driver of this process's terminal; None for Textual's own, in a browser."""
+    if in_browser():
+        return None
+    return AsciiDriver if looks.screen.ascii or wants_ascii(os.environ) else TerminalDriver
+
+
+def show(app: FrameApp) -> None:
+    """Show the app until the user leaves.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        A signal ended the app, or its terminal vanished.
+    PlimsollError
+        The app itself failed.
+    """
+    # A full collection walks everything imported: for a tenth of a second no key would be answered.
+    gc.freeze()
+    asyncio.run(_shown(app))
+    if app.ended_by is not None:
+        raise KeyboardInterrupt
+    if app.return_code != 0:
+        raise PlimsollError("internal error: the screen failed; see the traceback above")
+
+
+async def _shown(app: FrameApp) -> None:
+    with signals_end(app.leave_at_once):
+        await app.run_async()

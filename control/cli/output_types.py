@@ -762,6 +762,8 @@ class WorstBrokerAnswer(Answer):
     slow, as is the next."""
     deviation: Figure | None
     """Its utilisation divided by the average of all brokers, minus 1."""
+    outside: bool | None = None
+    """Whether that is outside the tolerance band; None for a broker that is dead or slow."""
 
 
 class FleetRunAnswer(Answer):

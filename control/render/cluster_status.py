@@ -182,7 +182,12 @@ def status_text(
     lines += filter(None, [replication_text(snapshot, replication)])
     lines += forecast_lines(header.forecast)
     lines += present_text(evaluation.over_limit, evaluation.rack_violations)
-    resources = header.resources
+    brokers = [_broker(broker, evaluation) for broker in header.brokers]
+    return "\n".join(lines) + "\n\n" + brokers_table(brokers, header.resources)
+
+
+def brokers_table(brokers: Sequence[LoadedBroker], resources: Sequence[Resource]) -> str:
+    """The brokers with their loads and deviations."""
     rows = [
         [
             str(b.id),
@@ -190,10 +195,9 @@ def status_text(
             b.state.value,
             *(load_cell(r, b.load, b.deviation) for r in resources),
         ]
-        for b in (_broker(broker, evaluation) for broker in header.brokers)
+        for b in brokers
     ]
-    names = [r.value for r in resources]
-    return "\n".join(lines) + "\n\n" + table(["broker", "rack", "state", *names], rows)
+    return table(["broker", "rack", "state", *(r.value for r in resources)], rows)
 
 
 # ---- capacities

@@ -6,12 +6,15 @@ from control.cli.output_types import CtlStatusAnswer
 from model.units import bytes_text, count_text, seconds_text
 
 
-def control_text(answer: CtlStatusAnswer) -> str:
-    """One line for each thing that a person may act on."""
-    return "".join(f"{line}\n" for line in _lines(answer))
+def control_text(answer: CtlStatusAnswer, of: str = "") -> str:
+    """One line for each thing that a person may act on.
+
+    of: options that name the service, with a blank before them.
+    """
+    return "".join(f"{line}\n" for line in _lines(answer, of))
 
 
-def _lines(answer: CtlStatusAnswer) -> Iterator[str]:
+def _lines(answer: CtlStatusAnswer, of: str) -> Iterator[str]:
     cluster = answer.name or answer.cluster_id or "a cluster not seen yet"
     mode = f", {answer.mode}" if answer.mode is not None else ""
     yield f"{cluster}{mode}; plimsoll {answer.version}, process {answer.pid}"
@@ -28,7 +31,7 @@ def _lines(answer: CtlStatusAnswer) -> Iterator[str]:
         if standby.other_policy:
             yield "the leader acts by another policy or version than this service would"
     if answer.paused is not None:
-        yield f"paused by {answer.paused.by} since {answer.paused.at}; plimsoll ctl resume"
+        yield f"paused by {answer.paused.by} since {answer.paused.at}; plimsoll ctl resume{of}"
     run = answer.run
     if run is not None:
         left = f", about {seconds_text(run.left_s)} left" if run.left_s is not None else ""
@@ -41,7 +44,7 @@ def _lines(answer: CtlStatusAnswer) -> Iterator[str]:
         how = f"approved by {plan.approved_by}" if plan.approved_by else "waits for approval"
         yield f"plan {short} {how}: {count_text(plan.moves, 'move')}, {size} to copy"
         if not plan.approved_by:
-            yield f"  plimsoll ctl approve {short}, or plimsoll ctl reject {short}"
+            yield f"  plimsoll ctl approve {short}{of}, or plimsoll ctl reject {short}{of}"
     if (left_run := answer.interrupted) is not None:
         moves = f"{left_run.done} of {count_text(left_run.moves, 'move')} done"
         yield (

@@ -46,9 +46,12 @@ def _run(row: FleetClusterAnswer) -> str:
 
 
 def _words(row: FleetClusterAnswer) -> str:
+    words = decision_words(row)
+    return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 3]}..."
+
+
+def decision_words(row: FleetClusterAnswer) -> str:
     """The decision with its reason, or why there is none."""
     if row.service is not MemberState.RUNNING or row.decision is None:
-        words = row.message
-    else:
-        words = ": ".join(filter(None, (row.decision, row.reason or row.message)))
-    return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 3]}..."
+        return row.message
+    return ": ".join(filter(None, (row.decision, row.reason or row.message)))

@@ -101,7 +101,10 @@ def fleet_answer(members: Sequence[FleetMember]) -> FleetAnswer:
 
 
 def _worst_broker(view: "LoopView", goals: "Goals") -> WorstBrokerAnswer | None:
-    """A dead or slow broker, else that with the greatest deviation of a balanced resource."""
+    """A dead or slow broker, else that with the greatest deviation of a balanced resource.
+
+    Of several, one outside its tolerance band goes first.
+    """
     for state in (BrokerState.DEAD, BrokerState.SLOW):
         out = [broker.id for broker in view.brokers if broker.state is state]
         if out:
@@ -109,17 +112,19 @@ def _worst_broker(view: "LoopView", goals: "Goals") -> WorstBrokerAnswer | None:
     if view.evaluation is None:
         return None
     found = [
-        (abs(deviation), resource, broker, deviation)
+        (abs(deviation) > tolerance, abs(deviation), resource, broker, deviation)
         for resource, by_broker in view.evaluation.deviations.items()
         # A forecast hour is not the state of a broker now.
-        if "@" not in resource and goals.tolerance_of(resource) is not None
+        if "@" not in resource and (tolerance := goals.tolerance_of(resource)) is not None
         for broker, deviation in by_broker.items()
     ]
     if not found:
         return None
-    _, resource, broker, deviation = max(found)
+    outside, _, resource, broker, deviation = max(found)
     state = next((b.state for b in view.brokers if b.id == broker), BrokerState.ALIVE)
-    return WorstBrokerAnswer.of(broker=broker, state=state, resource=resource, deviation=deviation)
+    return WorstBrokerAnswer.of(
+        broker=broker, state=state, resource=resource, deviation=deviation, outside=outside
+    )
 
 
 def _run(view: "LoopView", *, active: bool) -> FleetRunAnswer | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, ValidationError, model_validator
 
+from control.settings.screen_settings import Keys, ScreenSettings
 from control.settings.service_table import ServiceTable
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
@@ -63,6 +64,11 @@ class FleetFile(FileModel):
     service: ServiceTable = ServiceTable()
     """Where the service listens for the whole fleet; the tables of the clusters are not used for
     that."""
+
+    screen: ScreenSettings = ScreenSettings()
+    """Appearance of `plimsoll fleet`."""
+    keys: Keys = {}
+    """Keys of its screen, by action id."""
 
     clusters: dict[ClusterName, FleetCluster] = {}
     """The clusters by name."""

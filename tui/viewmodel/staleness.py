@@ -28,3 +28,11 @@ def is_stale(view: LoopView, now_ms: int) -> bool:
 def ticking(seconds: float) -> str:
     """A running time in whole seconds: `7 s`, `2 min 05 s`."""
     return f"{seconds:.0f} s" if seconds < 100 else seconds_text(seconds)
+
+
+def age_text(seconds: float) -> str:
+    """`40 s`, `12 min`, `3 h`, `5 d`: how long ago, in one figure."""
+    for most, each, unit in ((100, 1, "s"), (6000, 60, "min"), (172_800, 3600, "h")):
+        if seconds < most:
+            return f"{int(seconds // each)} {unit}"
+    return f"{int(seconds // 86_400)} d"

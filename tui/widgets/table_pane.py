@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -9,17 +10,18 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.widgets import Input, Static
 
-from tui.screen_state import Moment
 from tui.viewmodel.cells import Table
 from tui.viewmodel.sort_filter import Filter, Wish
 from tui.widgets.filter_bar import Filterable, FilterBar
 from tui.widgets.keyed_table import GUTTER, KeyedTable
 
-Make = Callable[[Moment, int, Wish], Table]
+M = TypeVar("M")
+"""What is shown: a moment of the loop, or of a fleet."""
+Make = Callable[[M, int, Wish], Table]
 """Make the table of a moment for this width, filtered and sorted."""
 
 
-class TablePane(Filterable, Vertical):
+class TablePane(Filterable, Vertical, Generic[M]):
     """`/` filters, `s` and a click on a header sort, escape clears the filter."""
 
     BINDINGS = [
@@ -42,9 +44,9 @@ class TablePane(Filterable, Vertical):
 
     FILTERED = KeyedTable
 
-    def __init__(self, make: Make, *, table_id: str) -> None:
+    def __init__(self, make: Make[M], *, table_id: str) -> None:
         super().__init__(classes="table-pane")
-        self.moment: Moment | None = None
+        self.moment: M | None = None
         self.wish = Wish()
         self._make = make
         self._table_id = table_id
@@ -67,7 +69,7 @@ class TablePane(Filterable, Vertical):
         """
         return self.size.width - self.table.styles.scrollbar_size_vertical - GUTTER
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: M) -> None:
         """Show this moment."""
         self.moment = moment
         self.renew()

@@ -18,9 +18,10 @@ from control.render.text import json_text
 from tests.control.cli.test_serving import NOWHERE, WAIT_S, Service
 from tests.control.cli.test_simulated_service import SETTINGS
 from tests.control.cli.test_standby import SHARED
-from tests.support.cli_offline import enter, in_process, plimsoll, refused
+from tests.support.cli_offline import PLIMSOLL, enter, in_process, plimsoll, refused
 from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.paths import ROOT
+from tests.support.tui.terminals import read_until, started_in_terminal
 
 SIMULATED = (sys.executable, "-P", "-m", "tests.support.control.simulated_fleet")
 AUTO = ("--auto", "--limits", "test", "--allow-changes", "--throttle", "100MB")
@@ -178,11 +179,27 @@ def test_the_same_fleet_on_another_host_takes_all_clusters_over(tmp_path: Path) 
                 assert second.counts("plimsoll_leads") == {("east",): 1, ("west",): 1}
 
 
+def screen_shows_and_opens_a_cluster(folder: Path, path: Path) -> None:
+    """The screen in a terminal that is high enough for all of a cluster, until it is left."""
+    unset = ("PLIMSOLL_STATE_DIR", "NO_COLOR")
+    known = {k: v for k, v in os.environ.items() if k not in unset}
+    size = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "80"}
+    command = [str(PLIMSOLL), "fleet", str(path), "--ascii"]
+    with started_in_terminal(command, cwd=folder, env=known | size) as (child, terminal):
+        drawn = read_until(terminal, b"2 plans to decide")
+        assert drawn.isascii()
+        os.write(terminal, b"\r")
+        assert b"Brokers" in read_until(terminal, b"rack-2")
+        os.write(terminal, b"q")
+        assert child.wait(WAIT_S) == 0
+
+
 def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
     path = fleet_file(tmp_path, {"east": "east:1", "west": "west:1"})
     with fleet_service(tmp_path, path) as running:
         running.wait_for("west: plan ready")
         until(tmp_path, lambda rows: all(row["decision"] == "offer" for row in rows.values()))
+        screen_shows_and_opens_a_cluster(tmp_path, path)
         running.signalled(signal.SIGHUP)
         for name in ("east", "west"):
             running.wait_for(f"plimsoll: {name}: settings read again")

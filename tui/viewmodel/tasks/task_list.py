@@ -20,7 +20,7 @@ from tui.viewmodel.cells import (
     shorten_line,
 )
 from tui.viewmodel.sort_filter import Wish, arranged
-from tui.viewmodel.staleness import ticking
+from tui.viewmodel.staleness import age_text, ticking
 from tui.viewmodel.tasks.task_state import HowFar, how_far, phase_role, phase_text, waits_for
 
 ROOMY: Final = 100
@@ -127,7 +127,7 @@ def _row(of: ListedTask, moment: Moment, widths: dict[str, int]) -> Row:
         "moves": right("" if far is None else f"{far.moves_done}/{far.moves}", 11),
         "bytes": right(_left_text(far), widths["bytes"]),
         "eta": right(_eta(far), widths["eta"]),
-        "since": right(_age(since_s), widths.get("since", 9)),
+        "since": right(age_text(since_s), widths.get("since", 9)),
         "remark": shorten_line(_remark(of, moment), widths.get("remark", LEAST_REMARK)),
     }
     left = None if far is None else far.bytes_left
@@ -170,14 +170,6 @@ def _left_text(far: HowFar | None) -> str:
 
 def _eta(far: HowFar | None) -> str:
     return "" if far is None or far.seconds_left is None else ticking(far.seconds_left)
-
-
-def _age(seconds: float) -> str:
-    """`40 s`, `12 min`, `3 h`, `5 d`: how long ago, in one figure."""
-    for most, each, unit in ((100, 1, "s"), (6000, 60, "min"), (172_800, 3600, "h")):
-        if seconds < most:
-            return f"{int(seconds // each)} {unit}"
-    return f"{int(seconds // 86_400)} d"
 
 
 def _unreadable_row(of: UnreadableTask, widths: dict[str, int]) -> Row:
