@@ -1,7 +1,10 @@
 """TLS, logins and roles of Cruise Control's API, as Strimzi's operator uses them."""
 
 import base64
+import os
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +22,12 @@ from control.service.service_state import ServiceState
 from tests.control.cruise_control.test_reads import UNEVEN, seen
 from tests.support.control.cruise_bench import CruiseClient, served
 from tests.support.tls_certificates import Authority
+from tests.support.tui.terminals import LONG_S
 
+CCCLI = Path(sys.executable).with_name("cccli")
+needs_cccli = pytest.mark.skipif(
+    not CCCLI.exists(), reason="cruise-control-client is not installed"
+)
 USERS = """rebalance-operator: lYvM1cUDpWmK,ADMIN
 healthcheck: 9bXfGzqL0aTe, USER
 auditor: ZtR8kQw1, VIEWER
@@ -78,6 +86,32 @@ def test_each_role_has_the_endpoints_that_it_has_in_cruise_control(client: Cruis
     assert by_role[Role.VIEWER] == {"kafka_cluster_state", "user_tasks", "review_board"}
     assert {"state", "load", "partition_load", "proposals"} <= by_role[Role.OPERATOR]
     assert {"rebalance", "stop_proposal_execution", "review"} <= by_role[Role.ADMIN]
+
+
+@needs_cccli
+@pytest.mark.parametrize(
+    ("password", "shown"),
+    [("lYvM1cUDpWmK", "ExecutorState"), ("wrong", "wrong name, password"), ("", "log in with")],
+)
+def test_cccli_logs_in_with_what_netrc_has(
+    parts: CruiseControl, tmp_path: Path, password: str, shown: str
+) -> None:
+    users = tmp_path / "cruise-control.authFile"
+    users.write_text(USERS)
+    netrc = tmp_path / ".netrc"
+    line = f"machine 127.0.0.1 login rebalance-operator password {password}\n"
+    netrc.write_text(line if password else "")
+    for file in (users, netrc):
+        file.chmod(0o600)
+    with served(parts, HttpAccess(None, Logins(users, read_credentials))) as client:
+        run = subprocess.run(
+            [CCCLI, "-a", f"127.0.0.1:{client.address.port}", "state", "--json", "true"],
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        )
+    assert shown in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("path", ["rebalance", "rebal%61nce", "rebal%2561nce", "./rebalance"])
