@@ -200,7 +200,10 @@ def test_the_chart_has_the_version_and_values_that_its_schema_describes() -> Non
     assert [[*error.path] for error in validator.iter_errors(values)] == [["bootstrapServer"]]
     for given in yaml.safe_load(EVERY_VALUE), {"bootstrapServer": "kafka:9093"}:
         assert [*validator.iter_errors(values | given)] == []
-    for wrong in ({"replicas": 2}, {"user": 0}, {"secrets": ["client"]}, {"options": "--auto"}):
+    for wrong in (
+        *({"replicas": 2}, {"user": 0}, {"secrets": ["client"]}, {"options": "--auto"}),
+        {"standby": True},
+    ):
         assert [*validator.iter_errors(values | {"bootstrapServer": "kafka:9093"} | wrong)]
 
 
@@ -214,13 +217,18 @@ def test_templates_use_values_that_exist_and_all_of_them() -> None:
     assert text.count("{{") == text.count("}}")
 
 
-def rendered(*options: str) -> list[dict[str, Any]]:
-    run = subprocess.run(
+def helm(*options: str) -> subprocess.CompletedProcess[str]:
+    """Render the chart."""
+    return subprocess.run(
         ["helm", "template", "test", str(CHART), *options],
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def rendered(*options: str) -> list[dict[str, Any]]:
+    run = helm(*options)
     assert run.returncode == 0, run.stderr
     return [document for document in yaml.safe_load_all(run.stdout) if document]
 
@@ -271,3 +279,37 @@ def test_a_chart_with_every_value_is_valid(tmp_path: Path) -> None:
     assert pod["automountServiceAccountToken"] is True
     environment = {entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]}
     assert environment["PLIMSOLL_SERVICE__STANDBY_LEASE"] == "kubernetes"
+
+
+@needs_helm
+@pytest.mark.parametrize("name", [*yaml.safe_load(EVERY_VALUE)])
+def test_a_chart_is_valid_with_each_value_alone_and_without_it(name: str, tmp_path: Path) -> None:
+    values = yaml.safe_load(EVERY_VALUE)
+    auto = {"options": values["options"]}
+    needed = {"bootstrapServer": "kafka:9093"} | (auto if name == "standby" else {})
+    others = {key: value for key, value in values.items() if key != name}
+    others |= {"standby": False} if name == "options" else {}
+    for given in ({name: values[name]} | needed, others | needed):
+        file = tmp_path / "values.yaml"
+        file.write_text(yaml.safe_dump(needed | given))
+        documents = rendered("--values", str(file))
+        for document in documents:
+            assert schema_errors(document) == []
+        assert_selected(documents)
+        settings_of(documents, tmp_path)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "bootstrapServer"),
+        ((*VALUES, "--set", "replicas=2"), "replicas"),
+        ((*VALUES, "--set", "standby=true"), "options"),
+        ((*VALUES, "--set", "service.port=0"), "port"),
+    ],
+)
+def test_helm_refuses_values_that_cannot_work(options: tuple[str, ...], message: str) -> None:
+    run = helm(*options)
+    assert run.returncode != 0
+    assert message in run.stderr
