@@ -149,6 +149,9 @@ def test_variables_and_files_of_strimzi_become_settings(tmp_path: Path) -> None:
     assert found["PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN"] == "0.0.0.0:9090"
     for name in ("SERVICE__TLS_CERTIFICATE", "SERVICE__TLS_KEY", "CAPACITY_FILE"):
         assert Path(found[f"PLIMSOLL_{name}"]).is_file(), name
+    assert "PLIMSOLL_SERVICE__METRICS_LISTEN" not in found
+    container.environment["CRUISE_CONTROL_JMX_EXPORTER_ENABLED"] = "true"
+    assert settings_of(container)["PLIMSOLL_SERVICE__METRICS_LISTEN"] == "0.0.0.0:9404"
     assert found["TMPDIR"] == str(container.volume / "tmp")
     client = Path(found["PLIMSOLL_CLIENT_PROPERTIES"])
     assert client.stat().st_mode & 0o077 == 0

@@ -199,12 +199,14 @@ def service_of(
         actions = OperatorActions(settings.state_dir, state)
         site = ControlSite(control, actions)
         cruise = _cruise_control(settings, state, actions, opened)
+        metrics = _metrics(settings.service, opened)
         listener = HttpListener(
             listening,
             state,
             api=settings.service.api,
             control=site,
             cruise_control=cruise,
+            metrics=metrics,
             access=access,
         )
         opened.enter_context(listener)
@@ -221,6 +223,20 @@ def service_of(
             found = compose.leadership(settings, store, actions, service.policy)
             state.leadership = opened.enter_context(found)
         yield service
+
+
+def _metrics(table: ServiceTable, opened: contextlib.ExitStack) -> socket.socket | None:
+    """The socket of the port with metrics alone; None without one. Raises as `bound`."""
+    address = table.metrics_address
+    if address is None:
+        return None
+    listening = bound(address, "metrics_listen")
+    # The listener closes it once it has begun.
+    opened.callback(listening.close)
+    sys.stderr.write(
+        f"plimsoll: metrics for anyone on {address_of(listening).url_by('http')}/metrics\n"
+    )
+    return listening
 
 
 def _cruise_control(

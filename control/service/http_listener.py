@@ -185,18 +185,19 @@ class HttpListener(ServerThread):
         api: bool = False,
         control: ControlSite | None = None,
         cruise_control: CruiseControlSite | None = None,
+        metrics: socket.socket | None = None,
         access: HttpAccess = OPEN_ACCESS,
         idle_s: float = IDLE_S,
     ) -> None:
         """listening: as `bound` returns it; the listener closes it. None for no port of its own.
 
-        api: serve `/api/v1` on the port.
+        api: serve `/api/v1` on the port. metrics: as `listening`; it serves metrics to anyone.
 
         access: TLS and logins of the port that serves metrics.
         """
         self._api, self._control, self._access = api, control, access
         self._cruise_control = cruise_control
-        self._socket, self._idle_s = listening, idle_s
+        self._socket, self._metrics, self._idle_s = listening, metrics, idle_s
         self.address = NO_ADDRESS if listening is None else address_of(listening)
         scheme = "http" if access.tls is None else "https"
         self.url = "" if listening is None else self.address.url_by(scheme)
@@ -207,13 +208,14 @@ class HttpListener(ServerThread):
 
     def close_sockets(self) -> None:
         """Close those of the ports."""
-        if self._socket is not None:
-            self._socket.close()
+        for found in (self._socket, self._metrics):
+            if found is not None:
+                found.close()
         if self._cruise_control is not None:
             self._cruise_control.socket.close()
 
     async def serve(self, ended: asyncio.Event) -> None:
-        """Serve the port, the control socket, and Cruise Control's port, as far as given."""
+        """Serve the ports and the control socket, as far as given."""
         async with contextlib.AsyncExitStack() as opened:
             api = ReadApi(self._state)
             opened.callback(api.close)
@@ -229,6 +231,10 @@ class HttpListener(ServerThread):
                 await opened.enter_async_context(serving_on(of_unix, listening, self._idle_s))
             if self._socket is not None:
                 serving = serving_on(of_tcp, self._socket, self._idle_s, self._access.tls)
+                await opened.enter_async_context(serving)
+            if self._metrics is not None:
+                of_metrics = metrics_application(self._registry)
+                serving = serving_on(of_metrics, self._metrics, self._idle_s)
                 await opened.enter_async_context(serving)
             if self._cruise_control is not None:
                 site = self._cruise_control
@@ -404,6 +410,26 @@ def add_reads(
     app.router.add_get(f"{prefix}/readyz", readyz)
     app.router.add_get(f"{prefix}/metrics", partial(scraped, registry))
     app.router.add_get(f"{prefix}{API}/{{document}}", partial(_document, api))
+
+
+def metrics_application(registry: CollectorRegistry) -> web.Application:
+    """What is served to whoever reaches the port: metrics, under any name of this machine."""
+    swept = _Sweeper()
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        swept.touch(request.protocol)
+        if not request.body_exists:
+            return await handler(request)
+        refused = text_response(413, "requests have no body here")
+        # Not read: the connection is closed after the response.
+        refused.force_close()
+        return refused
+
+    app = web.Application(middlewares=[guarded], client_max_size=MOST_BODY)
+    app[_SWEEPER] = swept
+    app.router.add_get("/metrics", partial(scraped, registry))
+    return app
 
 
 async def scraped(registry: CollectorRegistry, request: web.Request) -> web.Response:

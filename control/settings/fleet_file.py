@@ -34,7 +34,7 @@ def _usable_name(name: str) -> str:
 
 ClusterName = Annotated[str, AfterValidator(_usable_name)]
 """A part of paths and labels."""
-_OF_CLUSTERS: Final = ("standby", "resume", "cruise_control_api")
+_OF_CLUSTERS: Final = ("standby", "resume", "cruise_control_api", "metrics_listen")
 """Settings of `[service]` that belong into the file of a cluster."""
 
 

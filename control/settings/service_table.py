@@ -97,6 +97,11 @@ class ServiceTable(FileModel):
     """Address and port of metrics and probes, `HOST:PORT`; port 0 lets the system choose one.
     Other addresses than those of loopback need `tls_certificate` and `logins`."""
 
+    metrics_listen: Annotated[str, AfterValidator(_listen)] | None = None
+    """Address and port of a second listener, which has `/metrics` alone, without TLS and logins,
+    also for other machines: for a Prometheus that has neither, behind a network policy, as
+    Strimzi's port 9404. By default there is none."""
+
     api: bool = False
     """Whether to serve `/api/v1` as well: without `logins`, anyone on this machine can then read
     plans, loads and the names of topics; with them, operators can pause, approve and the like."""
@@ -181,6 +186,11 @@ class ServiceTable(FileModel):
     def address(self) -> ListenAddress:
         """`listen`, parsed."""
         return listen_address(self.listen)
+
+    @property
+    def metrics_address(self) -> ListenAddress | None:
+        """`metrics_listen`, parsed."""
+        return None if self.metrics_listen is None else listen_address(self.metrics_listen)
 
     @property
     def cruise_control_address(self) -> ListenAddress:

@@ -88,6 +88,8 @@ fi
 if [ "${STRIMZI_CC_API_AUTH_ENABLED:-true}" = true ]; then
   default PLIMSOLL_SERVICE__CRUISE_CONTROL_LOGINS "$logins"
 fi
+# Strimzi sets it where spec.cruiseControl has metricsConfig, and then opens the port to everyone.
+[ "${CRUISE_CONTROL_JMX_EXPORTER_ENABLED:-false}" != true ] || default PLIMSOLL_SERVICE__METRICS_LISTEN 0.0.0.0:9404
 # A rolling update continues what the former container had begun.
 default PLIMSOLL_SERVICE__RESUME true
 

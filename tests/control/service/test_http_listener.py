@@ -56,6 +56,27 @@ def got(listener: HttpListener, path: str, method: str = "GET", **headers: str) 
         connection.close()
 
 
+def test_a_port_for_metrics_serves_nothing_else_under_any_name() -> None:
+    listening = bound(ANY)
+    host, port = listening.getsockname()
+    refused = [("/livez", 404), ("/api/v1/status", 404), ("/metrics/../livez", 404)]
+    with HttpListener(None, ServiceState(), api=True, metrics=listening):
+
+        def ask(path: str, method: str = "GET", body: bytes = b"", name: str = host) -> int:
+            connection = http.client.HTTPConnection(host, port, timeout=WAIT_S)
+            with contextlib.closing(connection):
+                connection.request(method, path, body or None, {"Host": f"{name}:{port}"})
+                return connection.getresponse().status
+
+        assert ask("/metrics") == ask("/metrics", name="plimsoll.kafka.svc") == 200
+        for path, status in refused:
+            assert ask(path) == status
+        assert ask("/metrics", "POST") == 405
+        assert ask("/metrics", body=b"x" * 10_000) == 413
+    with socket.socket() as after:
+        assert after.connect_ex((host, port)) != 0
+
+
 def connected(listener: HttpListener) -> socket.socket:
     return socket.create_connection(listener.address, timeout=WAIT_S)
 
