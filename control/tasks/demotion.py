@@ -10,7 +10,9 @@ from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
 from control.tasks.removal import best_of, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
+from model.dimensions import Dimension, replica_loads
 from model.errors import GuardrailRefused
+from model.files import rounded
 from model.goals.goals import Goals, RackRule, without_replica_moves
 from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId, PartitionId
@@ -151,6 +153,7 @@ def preferring_others(snapshot: Snapshot, plan: Plan, brokers: Sequence[BrokerId
     named = {*brokers}
     moves = [_in_order(m, named) for m in plan.moves]
     moved = {m.id for m in moves}
+    loads = {r: replica_loads(snapshot, Dimension(measure=r)) for r in snapshot.header.resources}
     for row in np.flatnonzero(_preferred(snapshot, brokers)).tolist():
         partition = snapshot.row(row)
         if partition.id in moved or partition.leader in (*named, NO_BROKER):
@@ -169,6 +172,8 @@ def preferring_others(snapshot: Snapshot, plan: Plan, brokers: Sequence[BrokerId
                 bytes_to_copy=0,
                 gain=0.0,
                 reason=f"prefers broker {partition.leader}, which leads it",
+                leader_load={str(r): rounded(lead[row]) for r, (lead, _) in loads.items()},
+                follower_load={str(r): rounded(follow[row]) for r, (_, follow) in loads.items()},
             )
         )
     found = {"moves": tuple(moves), "schema_version": VERSION_WITH_DEMOTION}

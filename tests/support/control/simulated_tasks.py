@@ -55,6 +55,8 @@ from tests.support.executor.simulated_runs import Killed
 
 MB = 10**6
 TOPIC = TopicName("orders")
+DISK_BYTES = 1e12
+"""Of each broker."""
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
 WORK = SolveLimits(work=1.0)
 LEAST_CHANGES = 10
@@ -176,8 +178,11 @@ class SimulatedTask:
             )
             for p in partitions
         ]
+        # As every broker reports it, so that plans need the size of each partition that they name.
+        disk = {Resource.DISK: DISK_BYTES}
         brokers = tuple(
-            Broker(id=b.id, rack=b.rack, state=_state(b)) for b in self.cluster.brokers.values()
+            Broker(id=b.id, rack=b.rack, state=_state(b), capacity=disk)
+            for b in self.cluster.brokers.values()
         )
         marks = MarkedBrokers(self.folder, self.files.mirror_marks)
         header = SnapshotHeader(
