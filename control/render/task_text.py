@@ -24,8 +24,8 @@ def task_text(task: TaskAnswer) -> str:
     text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
     if task.plans:
         text += "\n" + _plans(task.plans)
-    if task.progress is not None and task.open:
-        text += "\n" + progress_text(task.progress) + "\n"
+    if progress := _progress(task):
+        text += f"\n{progress}\n"
     return text
 
 
@@ -38,11 +38,17 @@ def tasks_text(answer: TasksAnswer) -> str:
             _about(t),
             _state(t),
             time_text(t.phases[-1].at_ms),
-            "-" if t.progress is None or not t.open else progress_text(t.progress),
+            _progress(t) or "-",
         ]
         for t in answer.tasks
     ]
     return table(["task", "operation", "about", "phase", "since", "progress"], rows)
+
+
+def _progress(task: TaskAnswer) -> str:
+    """How far the run of a task is; empty where none is in progress or can be resumed."""
+    is_over = not task.open or (task.plans and task.plans[-1].closed)
+    return "" if task.progress is None or is_over else progress_text(task.progress)
 
 
 def _about(task: TaskAnswer) -> str:

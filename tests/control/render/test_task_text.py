@@ -2,8 +2,27 @@
 
 import pytest
 
-from control.render.task_text import progress_text
-from control.tasks.broker_task import TaskProgress
+from control.cli.output_types import TaskAnswer, TasksAnswer
+from control.render.task_text import progress_text, task_text, tasks_text
+from control.tasks.broker_task import (
+    BrokerTask,
+    Operation,
+    PhaseChange,
+    TaskPhase,
+    TaskPlan,
+    TaskProgress,
+)
+from model.ids import BrokerId
+
+PROGRESS = TaskProgress(
+    at_ms=1,
+    run_id="r",
+    moves_done=2,
+    moves=6,
+    bytes_copied=5_000_000,
+    bytes_to_copy=6_810_000,
+    seconds_left=3.0,
+)
 
 
 @pytest.mark.parametrize(
@@ -15,13 +34,24 @@ from control.tasks.broker_task import TaskProgress
     ids=["less than planned", "producers write meanwhile"],
 )
 def test_progress_tells_planned_bytes_from_copied_ones(copied: int, words: str) -> None:
-    progress = TaskProgress(
-        at_ms=1,
-        run_id="r",
-        moves_done=2,
-        moves=6,
-        bytes_copied=copied,
-        bytes_to_copy=6_810_000,
-        seconds_left=3.0,
+    assert progress_text(PROGRESS.model_copy(update={"bytes_copied": copied})) == words
+
+
+@pytest.mark.parametrize("closed", ["", "its run ended"])
+def test_a_run_that_has_ended_has_no_time_left(closed: str) -> None:
+    plan = TaskPlan(
+        plan_hash="0" * 64, moves=6, bytes_to_copy=1, least_bytes=1, replicas=6, closed=closed
     )
-    assert progress_text(progress) == words
+    task = BrokerTask(
+        task_id="remove-4",
+        cluster_id="c",
+        operation=Operation.REMOVE,
+        brokers=(BrokerId(4),),
+        by="ada",
+        phases=(PhaseChange(phase=TaskPhase.FAILED, at_ms=1),),
+        plans=(plan,),
+        progress=PROGRESS,
+    )
+    answer = TaskAnswer.of(task, open=True, worked_on=False)
+    for text in (task_text(answer), tasks_text(TasksAnswer(tasks=(answer,)))):
+        assert ("about 3.00 s left" in text) == (not closed)

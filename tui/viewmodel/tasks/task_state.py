@@ -50,7 +50,7 @@ class HowFar:
 
 
 def how_far(of: ListedTask, moment: Moment) -> HowFar | None:
-    """How far an open task is; None before its run begins.
+    """How far an open task is; None before its run begins, and once it has ended.
 
     From the run in progress if that is the task's, which is newer than what its file has.
     """
@@ -61,7 +61,7 @@ def how_far(of: ListedTask, moment: Moment) -> HowFar | None:
     if run is not None and plan is not None and moment.running and run.plan_hash == plan.plan_hash:
         return _of_run(run, plan.bytes_to_copy, moment.now_ms)
     found = task.progress
-    if found is None:
+    if found is None or plan is None:
         return None
     return HowFar(
         moves_done=found.moves_done,
