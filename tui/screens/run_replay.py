@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from executor.journal.journal_replay import Replay
-from model.run import BrokerBalance
+from model.run import BrokerBalance, RunProgress
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.viewmodel.run.run import RunShown, past_shown
@@ -46,6 +46,8 @@ class ReplayScreen(LiveScreen):
         self._replay = replay
         self._balance = balance
         self._record = len(replay) - 1
+        self._known: tuple[int, RunProgress] | None = None
+        """A record, and the run at it."""
 
     def body(self) -> ComposeResult:
         yield RunPanel(self._past)
@@ -53,6 +55,10 @@ class ReplayScreen(LiveScreen):
     @property
     def crumbs(self) -> tuple[str, ...]:
         return ("replay", f"record {self._record + 1}")
+
+    def on_mount(self) -> None:
+        # Otherwise each step of its layout would be painted.
+        self.app.delay_update()
 
     def show(self, moment: Moment) -> None:
         self.query_one(RunPanel).show(moment)
@@ -71,8 +77,10 @@ class ReplayScreen(LiveScreen):
     def _past(self, _moment: Moment, width: int) -> RunShown:
         last = len(self._replay) - 1
         is_end = self._record == last
+        if self._known is None or self._known[0] != self._record:
+            self._known = self._record, self._replay.at(self._record)
         return past_shown(
-            self._replay.at(self._record),
+            self._known[1],
             self._balance if is_end else (),
             self._replay.at_ms(self._record),
             width,

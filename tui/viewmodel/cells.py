@@ -1,10 +1,10 @@
 """Text in spans with a role each; widgets turn roles into colours."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 _FIGURE: Final = re.compile(r"[+-]?\d[\d.,]*(?:-\d+)?(?: ?(?:%|[kMGTP]?i?B(?:/s)?))?")
 
@@ -55,12 +55,48 @@ class Row:
     """Sort keys by column; empty if the cells' texts will do."""
 
 
+class LazyRows(Sequence[Row]):
+    """Rows made when they are first asked for, which a screen does for those it shows.
+
+    Their columns have to be wide enough without having seen them; those that are shown
+    widen them in any case.
+    """
+
+    def __init__(self, keys: Sequence[str], make: Callable[[int], Row]) -> None:
+        """keys: of all rows. make: the row at a position."""
+        self.keys = keys
+        self._make = make
+        self._made: dict[int, Row] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Row, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Row | tuple[Row, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(len(self))[at])
+        place = range(len(self))[at]
+        if place not in self._made:
+            self._made[place] = self._make(place)
+        return self._made[place]
+
+
+def keys_of(rows: Sequence[Row]) -> Sequence[str]:
+    """The keys of rows, without making any."""
+    return rows.keys if isinstance(rows, LazyRows) else [row.key for row in rows]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table as it is displayed; `why_empty` replaces missing rows."""
 
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     why_empty: str = ""
     note: str = ""
     """What is not displayed: omitted rows, or an error in the filter."""

@@ -1,11 +1,18 @@
 """Filter and sort order of a table."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import re2
 
+from model.units import count_text
 from tui.viewmodel.cells import Column, Row, Table, plain
+
+T = TypeVar("T")
+SortKey = Callable[[T], tuple[float, str]]
+"""What a column is sorted by: numbers, or texts."""
 
 LONGEST = 200
 """Maximum length of a filter in characters."""
@@ -92,6 +99,43 @@ def arranged(table: Table, wish: Wish) -> Table:
         note=note,
         why_empty=no_match(wish) if table.rows else table.why_empty,
     )
+
+
+def selected(
+    items: Sequence[T], wish: Wish, *, words: Callable[[T], str], keys: Mapping[str, SortKey[T]]
+) -> list[T]:
+    """Filter and sort what rows would be made of, where there are too many to make all.
+
+    words: the text that a filter matches. keys: what each column is sorted by.
+    """
+    filtered = bool(wish.filter.text)
+    found = [item for item in items if not filtered or wish.filter.keeps(words(item))]
+    if (key := keys.get(wish.sort)) is not None:
+        found.sort(key=key, reverse=wish.down)
+    return found
+
+
+def by_number(value: Callable[[T], float | None]) -> SortKey[T]:
+    """Sort by a number of at least 0; what is not known comes before all others."""
+
+    def key(item: T) -> tuple[float, str]:
+        found = value(item)
+        return (-1.0 if found is None else found), ""
+
+    return key
+
+
+def by_text(value: Callable[[T], str]) -> SortKey[T]:
+    """Sort by a text."""
+    return lambda item: (0.0, value(item))
+
+
+def left_out(shown: int, matching: int, known: int, what: str) -> str:
+    """Describe what is not displayed: `the first 500 of 812 topics; ...`."""
+    if shown < matching:
+        first = f"the first {shown:,} of {count_text(matching, what)}"
+        return f"{first}; filter or sort to see others"
+    return f"{matching:,} of {count_text(known, what)}" if matching < known else ""
 
 
 def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:

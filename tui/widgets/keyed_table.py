@@ -1,6 +1,6 @@
 """A table that draws only its visible lines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from rich.segment import Segment
@@ -18,6 +18,7 @@ from model.printable import masked
 from tui.viewmodel.cells import (
     Cell,
     Column,
+    LazyRows,
     Role,
     Row,
     Span,
@@ -25,6 +26,7 @@ from tui.viewmodel.cells import (
     cell,
     figure_at,
     fitted,
+    keys_of,
     plain,
     shorten_line,
 )
@@ -84,8 +86,9 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name for it
         super().__init__(id=id)
         self.columns_shown: tuple[Column, ...] = ()
-        self.rows_shown: tuple[Row, ...] = ()
+        self.rows_shown: Sequence[Row] = ()
         self._shown: Table | None = None
+        self._keys: Sequence[str] = ()
         self._place: dict[str, int] = {}
 
     def on_mount(self) -> None:
@@ -96,7 +99,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         """The key of the selected row."""
         if not 0 <= self.cursor_row < len(self.rows_shown):
             return None
-        return self.rows_shown[self.cursor_row].key
+        return self._keys[self.cursor_row]
 
     # ---- content
 
@@ -106,27 +109,47 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._shown = table
         kept, old = self.key_at_cursor, self.rows_shown
-        columns = fitted(table.columns, table.rows)
-        same_columns = columns == self.columns_shown
-        self.columns_shown, self.rows_shown = columns, table.rows
-        size = Size(GUTTER + sum(c.width for c in columns), len(table.rows) + HEAD)
-        if size != self.virtual_size:
-            self.virtual_size = size
-            self.refresh(layout=True)
-        elif not same_columns:
-            self.refresh()
-        else:
+        self.rows_shown, self._keys = table.rows, keys_of(table.rows)
+        if not self._fit(table.columns):
             self._refresh_changed(old)
         self._return_to(kept)
 
-    def _refresh_changed(self, old: tuple[Row, ...]) -> None:
+    def _fit(self, columns: tuple[Column, ...]) -> bool:
+        """Fit the columns to the rows, and draw all of them again if that changes any."""
+        rows, top = self.rows_shown, self.scroll_offset.y
+        if isinstance(rows, LazyRows):
+            rows = rows[top : top + self.size.height]
+        columns = fitted(columns, rows)
+        size = Size(GUTTER + sum(c.width for c in columns), len(self.rows_shown) + HEAD)
+        resized, changed = size != self.virtual_size, columns != self.columns_shown
+        self.columns_shown = columns
+        if resized:
+            self.virtual_size = size
+            self.refresh(layout=True)
+        elif changed:
+            self.refresh()
+        return resized or changed
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._fit_to_more()
+
+    def on_resize(self) -> None:
+        self._fit_to_more()
+
+    def _fit_to_more(self) -> None:
+        """Other rows are shown, which may be wider than those before."""
+        if isinstance(self.rows_shown, LazyRows):
+            self._fit(self.columns_shown)
+
+    def _refresh_changed(self, old: Sequence[Row]) -> None:
         first = self.scroll_offset.y
         for at in range(first, min(len(old), first + self.size.height)):
             if old[at].cells != self.rows_shown[at].cells:
                 self.refresh_line(at + HEAD)
 
     def _return_to(self, key: str | None) -> None:
-        self._place = {row.key: at for at, row in enumerate(self.rows_shown)}
+        self._place = {key: at for at, key in enumerate(self._keys)}
         last = max(0, len(self.rows_shown) - 1)
         at = self._place.get(key or "", min(self.cursor_row, last))
         if at != self.cursor_row:

@@ -9,14 +9,14 @@ from tui.viewmodel.cells import Table
 from tui.viewmodel.plan.moves import changes_text, moves_table
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import Shown, shown
-from tui.viewmodel.sort_filter import Wish, arranged
+from tui.viewmodel.sort_filter import Wish
 from tui.widgets.table_pane import TablePane
 from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 MARGINS = 2
 """Blank columns beside the figures."""
-LEAST_ROWS = 5
+LEAST_ROWS = 8
 """Lines left to the moves, with their header, below the figures."""
 
 
@@ -106,6 +106,6 @@ most that could still be gained.
             same = plan is now.plan and before is since
             if now.plan is not None and same and of == [width, wish]:
                 return table
-        table = arranged(moves_table(now, width, since), wish)
+        table = moves_table(now, width, since, wish)
         self._made = now.plan, width, wish, since, table
         return table

@@ -53,6 +53,7 @@ Enter shows a move in full, with its reason.
     def __init__(self, show: Show) -> None:
         super().__init__()
         self._show = show
+        self._shown = RunShown(title="")
 
     def compose(self) -> ComposeResult:
         yield Lines(id="figures")
@@ -65,7 +66,7 @@ Enter shows a move in full, with its reason.
         width = self.size.width
         if not width:
             return
-        shown = self._show(moment, width - MARGINS)
+        self._shown = shown = self._show(moment, width - MARGINS)
         entitle(self, shown.title)
         figures, bar = self.query_one(Lines), self.query_one(ProgressBar)
         lines = shown.lines[: max(LEAST_FIGURES, self.content_size.height - BELOW_FIGURES)]
@@ -80,8 +81,8 @@ Enter shows a move in full, with its reason.
             # Moves that need attention appear there; the first one sinks.
             pane.table.move_cursor(row=0)
 
-    def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
-        return moves_table(self._show(moment, width), width - SCROLL_BAR, wish)
+    def _table(self, _moment: Moment, width: int, wish: Wish) -> Table:
+        return moves_table(self._shown, width - SCROLL_BAR, wish)
 
     def on_resize(self, _event: Resize) -> None:
         if self.moment is not None:
@@ -89,9 +90,7 @@ Enter shows a move in full, with its reason.
 
     def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
-        if self.moment is None:
-            return
-        run = self._show(self.moment, self.size.width).run
+        run = self._shown.run
         for item in run.moves if run is not None else ():
             if str(item.move.id) == event.row_key.value:
                 self.app.push_screen(ReasonScreen(item.move))

@@ -48,6 +48,9 @@ from tui.viewmodel.plan.moves import GONE, changes_text, cost_line, move_lines, 
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
 from tui.viewmodel.plan.wording import MOVES_SHOWN
+from tui.viewmodel.sort_filter import Filter, Wish
+
+OTHERS = "filter or sort to see others"
 
 
 def _figures(view: LoopView, width: int = 110) -> str:
@@ -216,12 +219,17 @@ def test_changes_since_the_plan_viewed_before_are_marked() -> None:
     assert keys == ["orders-1", "orders-4", f"{GONE}orders-2", "orders-0"]
 
 
-def test_many_moves_are_truncated_and_counted() -> None:
+def test_many_moves_are_counted_and_all_of_them_are_sorted_and_filtered() -> None:
     many = tuple(moves()[0].model_copy(update={"partition": i}) for i in range(MOVES_SHOWN + 7))
     view = plan_ready(of=plan().model_copy(update={"moves": many}))
     table = moves_table(shown(view), 110)
     assert len(table.rows) == MOVES_SHOWN
-    assert table.note == "and 7 more moves"
+    assert table.note == f"the first {MOVES_SHOWN} of {MOVES_SHOWN + 7} moves; " + OTHERS
+    last = moves_table(shown(view), 110, wish=Wish(sort="partition"))
+    assert last.rows[0].key == f"orders-{MOVES_SHOWN + 6}"
+    found = moves_table(shown(view), 110, wish=Wish(filter=Filter(f"orders-{MOVES_SHOWN + 6}")))
+    assert [row.key for row in found.rows] == [f"orders-{MOVES_SHOWN + 6}"]
+    assert found.note == f"1 of {MOVES_SHOWN + 7} moves"
 
 
 @pytest.mark.parametrize("width", [75, 115, 195])
@@ -262,9 +270,9 @@ def test_without_a_selected_move_the_detail_is_explained() -> None:
 
 def test_brokers_show_deviations_now_and_after_the_plan() -> None:
     rows = _cells(broker_table(plan(), 46))
-    # The one that deviates most after the plan comes first.
-    assert rows[0] == ["3", "-100 %< → +2 %", "-100 %< → +2 %"]
-    assert rows[1] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
+    # The one that deviates most now comes first, as on the overview.
+    assert rows[0] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
+    assert rows[2] == ["3", "-100 %< → +2 %", "-100 %< → +2 %"]
 
 
 def test_replicas_and_loads_are_shown_if_they_fit() -> None:
@@ -314,7 +322,7 @@ def test_a_drained_broker_has_no_deviation() -> None:
 )
 def test_an_empty_plan_is_explained(view: LoopView, message: str) -> None:
     table = moves_table(shown(view), 110)
-    assert table.rows == ()
+    assert not table.rows
     assert message in table.why_empty
 
 

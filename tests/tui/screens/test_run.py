@@ -242,9 +242,25 @@ def test_many_moves_are_counted_and_a_filter_finds_all_of_them() -> None:
     )
     view = _of(replace(progress(), moves=moves))
     assert len(_table(view).rows) == MOVES_SHOWN
-    assert _table(view).note == "and 7 more moves"
+    words = f"the first {MOVES_SHOWN} of {MOVES_SHOWN + 7} moves; filter or sort to see others"
+    assert _table(view).note == words
     result = _table(view, wish=Wish(filter=Filter(f"orders-{MOVES_SHOWN + 6}")))
     assert [row.key for row in result.rows] == [f"orders-{MOVES_SHOWN + 6}"]
+
+
+@pytest.mark.parametrize(
+    ("column", "keys"),
+    [
+        ("bytes", ["orders-0", "orders-1", "orders-2", "orders-4"]),
+        ("done", ["orders-0", "orders-1", "orders-2", "orders-4"]),
+        ("time", ["orders-1", "orders-0", "orders-2", "orders-4"]),
+        ("state", ["orders-2", "orders-4", "orders-1", "orders-0"]),
+    ],
+)
+def test_moves_are_sorted_by_numbers_and_not_by_their_texts(column: str, keys: list[str]) -> None:
+    """As texts, 9.00 MB would be more than 11.0 MB."""
+    table = _table(running(), wish=Wish(sort=column))
+    assert [row.key for row in table.rows] == keys
 
 
 @pytest.mark.parametrize("width", [77, 107, 108, 195])

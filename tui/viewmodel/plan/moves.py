@@ -11,12 +11,13 @@ from model.evaluate import prices_of
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.snapshot.snapshot import Resource
-from model.units import bytes_text, count_text, deviation_text
+from model.units import bytes_text, deviation_text
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.brokers.headline import NAMES
 from tui.viewmodel.cells import (
     Cell,
     Column,
+    LazyRows,
     Role,
     Row,
     Table,
@@ -27,6 +28,16 @@ from tui.viewmodel.cells import (
 )
 from tui.viewmodel.plan.shown_plan import Shown
 from tui.viewmodel.plan.wording import MOVES_SHOWN, REASON_LEAST, change_text
+from tui.viewmodel.sort_filter import (
+    SortKey,
+    Wish,
+    by_number,
+    by_text,
+    left_out,
+    marked,
+    no_match,
+    selected,
+)
 
 COLUMNS = (
     Column("brokers", "change", 12),
@@ -37,6 +48,8 @@ COLUMNS = (
 """The columns between partition and reason."""
 MARKS = {"+": "new", "~": "changed", "-": "removed"}
 """What has changed since the plan that was viewed before."""
+NO_LONGER: Final = "no longer planned"
+DEFAULT: Final = Wish()
 GONE: Final = "gone "
 """Begins the key of a move that is no longer planned, or the cursor would follow it there."""
 _RELIEF: Final = re.compile(r"(relieves|takes from) broker (\d+) \((\S+) .*")
@@ -92,16 +105,17 @@ def changes_text(plan: Plan, since: Plan | None) -> str:
     return f"since the previous plan: {', '.join(found)}" if found else ""
 
 
-def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
+def moves_table(shown: Shown, width: int, since: Plan | None = None, wish: Wish = DEFAULT) -> Table:
     """The moves by gain per byte, with the share of the gain reached so far.
 
     since: the plan that was viewed before. What has changed is marked and comes first,
-    moves that are no longer planned after those that are.
+    moves that are no longer planned after those that are. Rows are made of the first
+    `MOVES_SHOWN` that match the filter, in sort order.
     """
     plan = shown.plan
     moves = by_gain_per_byte(plan.moves) if plan is not None else []
     shares = list(accumulate(max(0.0, move.gain) for move in moves))
-    lost = removed_since(plan, since)[:MOVES_SHOWN] if plan is not None else []
+    lost = removed_since(plan, since) if plan is not None else []
     before = {m.id: m for m in since.moves} if since is not None else None
     total = shares[-1] if shares else 0.0
     planned = [
@@ -109,17 +123,16 @@ def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
         for move, so_far in zip(moves, shares, strict=True)
     ]
     planned.sort(key=lambda one: not one.mark)
-    drawn = planned[:MOVES_SHOWN]
-    columns = _columns((*(one.move for one in drawn), *lost), width, marks=since is not None)
-    rows = [_row(one.move, columns, one.mark, one.gain) for one in drawn]
-    changed = sum(bool(one.mark) for one in drawn)
-    rows[changed:changed] = [_row(move, columns, "-", None) for move in lost]
-    more = len(moves) - MOVES_SHOWN
+    changed = sum(bool(one.mark) for one in planned)
+    planned[changed:changed] = [_Planned("-", move, None) for move in lost]
+    found = selected(planned, wish, words=_words, keys=KEYS)
+    drawn = found[:MOVES_SHOWN]
+    columns = _columns([one.move for one in drawn], width, marks=since is not None)
     return Table(
-        columns=columns,
-        rows=tuple(rows),
-        why_empty=shown.why_none,
-        note=f"and {count_text(more, 'more move')}" if more > 0 else "",
+        columns=marked(columns, wish),
+        rows=LazyRows([_key(one) for one in drawn], lambda at: _row(drawn[at], columns)),
+        why_empty=no_match(wish) if planned else shown.why_none,
+        note=left_out(len(drawn), len(found), len(planned), "move"),
     )
 
 
@@ -152,7 +165,26 @@ class _Planned(NamedTuple):
 
     mark: str
     move: Move
-    gain: _Gain
+    gain: _Gain | None
+    """None for a move that is no longer planned."""
+
+
+def _words(one: _Planned) -> str:
+    """What a filter matches."""
+    reason = reason_of(one.move) if one.gain else NO_LONGER
+    return f"{one.mark} {one.move.id} {change_text(one.move)} {reason}"
+
+
+KEYS: Final[Mapping[str, SortKey[_Planned]]] = {
+    "mark": by_text(lambda one: one.mark),
+    "partition": by_text(lambda one: f"{one.move.topic}-{one.move.partition:09}"),
+    "brokers": by_text(lambda one: change_text(one.move)),
+    "bytes": by_number(lambda one: one.move.bytes_to_copy),
+    "gain": by_number(lambda one: one.gain.own if one.gain else None),
+    "sum": by_number(lambda one: one.gain.so_far if one.gain else None),
+    "reason": by_text(lambda one: reason_of(one.move)),
+}
+"""What each column is sorted by."""
 
 
 def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column, ...]:
@@ -174,12 +206,11 @@ def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column,
     return (*mark, first, *(middle if left >= 0 else middle[:-1]))
 
 
-def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None) -> Row:
-    """A row; gain: None for a move that is no longer planned."""
+def _row(one: _Planned, columns: tuple[Column, ...]) -> Row:
+    mark, move, gain = one
     width = {column.key: column.width for column in columns}
-    gone = gain is None
-    role = Role.MUTED if gone else Role.PLAIN
-    reason = "no longer planned" if gone else brief_reason(move, width.get("reason", 0))
+    role = Role.PLAIN if gain else Role.MUTED
+    reason = brief_reason(move, width.get("reason", 0)) if gain else NO_LONGER
     cells = {
         "mark": cell(mark, Role.STRONG),
         "partition": cell(shorten_middle(str(move.id), width["partition"] - 1), role),
@@ -189,20 +220,11 @@ def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None)
         "sum": right(gain.share(gain.so_far) if gain else "", width.get("sum", 0)),
         "reason": cell(shorten_words(reason, width.get("reason", 0)), role),
     }
-    values: dict[str, float | str] = {
-        "mark": mark,
-        "partition": str(move.id),
-        "brokers": change_text(move),
-        "bytes": -1 if move.bytes_to_copy is None else move.bytes_to_copy,
-        "gain": gain.own if gain else -1.0,
-        "sum": gain.so_far if gain else -1.0,
-        "reason": reason,
-    }
-    return Row(
-        key=f"{GONE if gone else ''}{move.id}",
-        cells=tuple(cells[column.key] for column in columns),
-        values=tuple(values[column.key] for column in columns),
-    )
+    return Row(key=_key(one), cells=tuple(cells[column.key] for column in columns))
+
+
+def _key(one: _Planned) -> str:
+    return f"{'' if one.gain else GONE}{one.move.id}"
 
 
 # ---- one move

@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from executor.journal.run_history import PastRun
@@ -14,6 +14,7 @@ from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import (
     Cell,
     Column,
+    LazyRows,
     Role,
     Row,
     Span,
@@ -25,7 +26,7 @@ from tui.viewmodel.cells import (
     shorten_words,
 )
 from tui.viewmodel.disabled_reasons import refusal
-from tui.viewmodel.plan.moves import brief_reason
+from tui.viewmodel.plan.moves import brief_reason, reason_of
 from tui.viewmodel.plan.wording import REASON_LEAST, change_text
 from tui.viewmodel.run.health_gauges import GAUGED, gauge_lines, gauges_of
 from tui.viewmodel.run.progress import (
@@ -39,9 +40,19 @@ from tui.viewmodel.run.progress import (
 )
 from tui.viewmodel.run.stop_rules import armed
 from tui.viewmodel.run.throttle import refused_text, throttle_text
-from tui.viewmodel.sort_filter import Wish, arranged
+from tui.viewmodel.sort_filter import (
+    SortKey,
+    Wish,
+    by_number,
+    by_text,
+    left_out,
+    marked,
+    no_match,
+    selected,
+)
 from tui.viewmodel.staleness import ticking
 
+NO_RUN = "No run yet. Approve a plan, and its moves appear here."
 MOVES_SHOWN = 200
 """Rows of the table; further ones are only counted."""
 ROOMY = 108
@@ -68,6 +79,8 @@ MOVE_ROLES = {
 }
 RUN_TEXT = {RunState.INTERRUPTED: "interrupted"}
 MOVE_TEXT = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving", MoveState.DROPPED: "skipped"}
+LEFT = (MoveState.DROPPED, MoveState.STUCK)
+"""States in which nothing more is copied."""
 ORDER = (MoveState.STUCK, MoveState.DROPPED, MoveState.ISSUED, MoveState.PLANNED, MoveState.DONE)
 """What needs attention is at the top, what is done at the bottom."""
 
@@ -319,23 +332,42 @@ def moves_table(shown: RunShown, width: int, wish: Wish) -> Table:
     """The moves of a run: those that need attention first, finished ones last."""
     moves = () if shown.run is None else shown.run.moves
     ordered = sorted(moves, key=lambda m: ORDER.index(m.state))
-    if wish == Wish():
-        # Rows that are not displayed need not be made.
-        found = _table(ordered[:MOVES_SHOWN], shown.at_ms, width)
-    else:
-        found = arranged(_table(ordered, shown.at_ms, width), wish)
-    more = len(moves) - MOVES_SHOWN
-    note = f"and {count_text(more, 'more move')}" if more > 0 else ""
-    return replace(found, rows=found.rows[:MOVES_SHOWN], note=found.note or note)
-
-
-def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
-    columns = _columns(moves, width)
+    found = selected(ordered, wish, words=_words, keys=_keys(shown.at_ms))
+    drawn = found[:MOVES_SHOWN]
+    columns = _columns(drawn, width)
     return Table(
-        columns=columns,
-        rows=tuple(_row(m, columns, at_ms) for m in moves),
-        why_empty="No run yet. Approve a plan, and its moves appear here.",
+        columns=marked(columns, wish),
+        rows=LazyRows(
+            [str(m.move.id) for m in drawn], lambda at: _row(drawn[at], columns, shown.at_ms)
+        ),
+        why_empty=no_match(wish) if moves else NO_RUN,
+        note=left_out(len(drawn), len(found), len(moves), "move"),
     )
+
+
+def _words(item: MoveProgress) -> str:
+    """What a filter matches."""
+    reason = item.note or reason_of(item.move)
+    return f"{item.move.id} {change_text(item.move)} {_state(item)} {reason}"
+
+
+def _state(item: MoveProgress) -> str:
+    return MOVE_TEXT.get(item.state, item.state.value)
+
+
+def _keys(at_ms: int) -> dict[str, SortKey[MoveProgress]]:
+    """What each column is sorted by."""
+    return {
+        "partition": by_text(lambda item: f"{item.move.topic}-{item.move.partition:09}"),
+        "brokers": by_text(lambda item: change_text(item.move)),
+        "state": by_text(_state),
+        "done": by_number(lambda item: None if item.state in LEFT else move_share(item)),
+        "bytes": by_number(lambda item: item.move.bytes_to_copy),
+        "rate": by_number(lambda item: rate_of_move(item, at_ms)),
+        "time": by_number(lambda item: _seconds(item, at_ms)),
+        "stall": by_number(lambda item: item.stall_s[1] if item.stall_s else None),
+        "reason": by_text(lambda item: item.note or reason_of(item.move)),
+    }
 
 
 def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
@@ -382,7 +414,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     cells = {
         "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
         "brokers": cell(change_text(item.move)),
-        "state": cell(MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]),
+        "state": cell(_state(item), MOVE_ROLES[item.state]),
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
         "time": right(_time(item, at_ms), width.get("time", 0)),
@@ -398,7 +430,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
 
 def _done(item: MoveProgress, width: int) -> Cell:
     """A bar and the share; a dash if the move was skipped or is stuck."""
-    if item.state in (MoveState.DROPPED, MoveState.STUCK):
+    if item.state in LEFT:
         return cell("-".rjust(width - 1))
     if item.move.bytes_to_copy == 0 and item.state is not MoveState.DONE:
         return cell("")
@@ -422,8 +454,16 @@ def _stall(item: MoveProgress) -> str:
 
 def _time(item: MoveProgress, at_ms: int) -> str:
     """How long the move took, or has taken so far."""
-    if item.seconds is not None:
-        return seconds_text(item.seconds)
-    if item.state is not MoveState.ISSUED or item.issued_at_ms is None:
+    seconds = _seconds(item, at_ms)
+    if seconds is None:
         return "-"
-    return ticking(max(0, at_ms - item.issued_at_ms) // 1000)
+    return seconds_text(seconds) if item.seconds is not None else ticking(seconds)
+
+
+def _seconds(item: MoveProgress, at_ms: int) -> float | None:
+    """How long the move took, or whole seconds so far; None where it has not begun."""
+    if item.seconds is not None:
+        return item.seconds
+    if item.state is not MoveState.ISSUED or item.issued_at_ms is None:
+        return None
+    return max(0, at_ms - item.issued_at_ms) // 1000

@@ -8,14 +8,14 @@ from model.ids import TopicName
 from model.plan.plan import Move
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
-from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
+from tui.viewmodel.cells import Cell, Column, LazyRows, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.plan.cooldowns import cooldowns
 from tui.viewmodel.plan.shown_plan import ghost
 from tui.viewmodel.plan.wording import change_text
-from tui.viewmodel.sort_filter import Wish, marked, no_match
-from tui.viewmodel.topics.topics import ROWS_SHOWN, note
+from tui.viewmodel.sort_filter import Wish, left_out, marked, no_match
+from tui.viewmodel.topics.topics import ROWS_SHOWN
 
 LEAST_REPLICAS = 12
 WITH_LOADS = 76
@@ -33,7 +33,7 @@ def partition_table(
         reason = f"Topic {topic} no longer exists; escape closes this panel."
         return Table(columns=columns, rows=(), why_empty=reason)
     order = _order(snapshot, topic, wish)
-    shown = order[:ROWS_SHOWN]
+    shown = order[:ROWS_SHOWN].tolist()
     notes = {
         move.partition: f"cooldown {clock_text(until_ms)}"
         for move, until_ms in cooldowns(snapshot, goals, view.at_ms)
@@ -41,9 +41,12 @@ def partition_table(
     } | {number: change_text(move) for number, move in moves_of(view, topic).items()}
     return Table(
         columns=marked(columns, wish),
-        rows=tuple(_row(snapshot, at, columns, notes) for at in shown.tolist()),
+        rows=LazyRows(
+            [str(snapshot.partitions.partition[at]) for at in shown],
+            lambda at: _row(snapshot, shown[at], columns, notes),
+        ),
         why_empty=no_match(wish),
-        note=note(len(shown), len(order), len(rows), "partition"),
+        note=left_out(len(shown), len(order), len(rows), "partition"),
     )
 
 

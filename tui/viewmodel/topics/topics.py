@@ -9,11 +9,22 @@ from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Snapshot, Topic
 from model.snapshot.topic_report import TopicReport, topic_report
 from model.snapshot.topic_skew import TopicSkews
-from model.units import count_text, short_text
-from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right, shorten_middle
+from model.units import short_text
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    LazyRows,
+    Role,
+    Row,
+    Span,
+    Table,
+    cell,
+    right,
+    shorten_middle,
+)
 from tui.viewmodel.memoize import memoized, memoized_while
 from tui.viewmodel.plan.cooldowns import cooldown_counts
-from tui.viewmodel.sort_filter import Wish, marked, no_match
+from tui.viewmodel.sort_filter import Wish, left_out, marked, no_match
 
 ROWS_SHOWN = 500
 """Rows of the table; further ones are only counted."""
@@ -41,23 +52,15 @@ def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
     if snapshot is None or not snapshot.header.topics:
         return Table(columns=columns, rows=(), why_empty=_why_empty(view))
     order = _order(snapshot, wish)
-    shown = order[:ROWS_SHOWN]
+    shown = order[:ROWS_SHOWN].tolist()
     cooling = cooldown_counts(snapshot, goals, view.at_ms)
-    rows = tuple(_row(snapshot, goals, cooling, at, columns) for at in shown.tolist())
+    names = [snapshot.header.topics[at].name for at in shown]
     return Table(
         columns=marked(columns, wish),
-        rows=rows,
+        rows=LazyRows(names, lambda at: _row(snapshot, goals, cooling, shown[at], columns)),
         why_empty=no_match(wish),
-        note=note(len(shown), len(order), len(snapshot.header.topics), "topic"),
+        note=left_out(len(shown), len(order), len(snapshot.header.topics), "topic"),
     )
-
-
-def note(shown: int, matching: int, known: int, what: str) -> str:
-    """Describe what is not displayed: `the first 500 of 812 topics; ...`."""
-    if shown < matching:
-        first = f"the first {shown:,} of {count_text(matching, what)}"
-        return f"{first}; filter or sort to see others"
-    return f"{matching:,} of {count_text(known, what)}" if matching < known else ""
 
 
 def _why_empty(view: LoopView) -> str:
