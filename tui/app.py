@@ -242,7 +242,8 @@ class PlimsollApp(Host):
             return None
         return plan if refusal("approve", self.moment) is None else None
 
-    @work(group="estimate", exclusive=True)
+    # With a description: Textual's own would be the text of all moves of the plan.
+    @work(group="estimate", exclusive=True, description="estimate a plan")
     async def _estimate_plan(self, plan: Plan) -> None:
         with contextlib.suppress(PlimsollError):
             await asyncio.to_thread(self._preview, plan)

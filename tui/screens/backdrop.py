@@ -9,6 +9,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.css.styles import RulesMap
+from textual.events import ScreenResume
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen, Screen
 from textual.strip import Strip
@@ -26,6 +27,10 @@ STYLES: Final = 4096
 class Over(ModalScreen[T]):
     """A screen over another one, painted once it has been laid out."""
 
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Its widgets got their styles when they were mounted, and get new ones with a theme."""
+        event.refresh_styles = False
+
     def on_mount(self) -> None:
         # Otherwise each step of its layout would be painted, with the screen below.
         self.app.delay_update()
@@ -41,6 +46,10 @@ class Over(ModalScreen[T]):
 
 class Palette(CommandPalette):
     """Textual's command palette, over the screen below, painted as the others are."""
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """See `Over`."""
+        event.refresh_styles = False
 
     def on_mount(self) -> None:
         self.app.delay_update(FILLED_S)

@@ -10,6 +10,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import Vertical
+from textual.events import ScreenResume
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -55,6 +56,14 @@ class LiveScreen(Screen[None]):
     _drawn: Moment | None = None
     """The moment drawn last; None draws the next one in any case."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Of the size that it will have: otherwise all of it is styled again for its first one.
+        for size, breakpoints in zip(
+            self.app.size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True
+        ):
+            self.add_class(*self._get_breakpoint_classes(size, breakpoints), update=False)
+
     def compose(self) -> ComposeResult:
         yield HeaderBar(id="header")
         yield ModeBar(self.MODE)
@@ -92,7 +101,9 @@ class LiveScreen(Screen[None]):
         if old is None or _refusals(old) != _refusals(moment):
             self.refresh_bindings()
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        # Its widgets got their styles when they were mounted, and get new ones with a theme.
+        event.refresh_styles = False
         if self._newest is not None:
             self.query_one(HeaderBar).show_moment(self._newest)
             self._follow()

@@ -16,6 +16,7 @@ from model.errors import ConfigError
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker
 from tui.screens.too_small import Covered
+from tui.widgets.compact import compact
 
 EXCLUDE: Final = "exclude"
 INCLUDE: Final = "include"
@@ -61,12 +62,10 @@ class BrokerMenu(Covered[Chosen]):
         with Vertical(classes="dialog menu"):
             with Horizontal(classes="asked"):
                 yield Label("Request for broker ", classes="title", markup=False)
-                yield Input(
-                    str(self._broker),
-                    id="named",
-                    max_length=MOST_TYPED,
-                    select_on_focus=False,
-                    compact=True,
+                yield compact(
+                    Input(
+                        str(self._broker), id="named", max_length=MOST_TYPED, select_on_focus=False
+                    )
                 )
             yield Static(id="refused", markup=False)
             options = [Option(words, id=name) for name, words in _CHOICES.items()]

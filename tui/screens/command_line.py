@@ -12,6 +12,7 @@ from control.loop.view import LoopView
 from tui.screens.backdrop import Over
 from tui.viewmodel.cells import shorten
 from tui.viewmodel.command_names import OFFERED, command_of, completions
+from tui.widgets.compact import compact
 
 LONGEST = 260
 """Characters; a topic's name has at most 249."""
@@ -44,12 +45,13 @@ class CommandLine(Over[str]):
     def compose(self) -> ComposeResult:
         with Vertical(id="command-line"):
             yield Static(self._offered(""), id="names", markup=False)
-            yield Input(
-                placeholder="a screen, broker ID or topic NAME",
-                suggester=_Names(self._view()),
-                max_length=LONGEST,
-                select_on_focus=False,
-                compact=True,
+            yield compact(
+                Input(
+                    placeholder="a screen, broker ID or topic NAME",
+                    suggester=_Names(self._view()),
+                    max_length=LONGEST,
+                    select_on_focus=False,
+                )
             )
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -15,6 +15,7 @@ from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
 from tui.screens.too_small import Covered
+from tui.widgets.compact import compact
 
 LONG_TITLE: Final = 50
 """Characters from which a title is wrapped."""
@@ -142,10 +143,10 @@ class NamedDialog(Dialog):
                 f"Type the cluster's name to {self._aim}, then Enter: {self._cluster_name}",
                 markup=False,
             )
-            yield Input(id="name", placeholder="the cluster's name", compact=True)
+            yield compact(Input(id="name", placeholder="the cluster's name"))
             with Horizontal(classes="buttons"):
-                yield Button("Cancel", id="no", variant="primary", compact=True)
-                yield Button(self._yes, id="yes", variant="warning", disabled=True, compact=True)
+                yield compact(Button("Cancel", id="no", variant="primary"))
+                yield compact(Button(self._yes, id="yes", variant="warning", disabled=True))
 
     def first(self) -> ComposeResult:
         """Widgets above the texts."""

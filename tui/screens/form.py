@@ -11,6 +11,7 @@ from textual.widgets import Button, Input, Label, Static
 from model.errors import PlimsollError
 from tui.screens.dialog import Dialog
 from tui.viewmodel.plan.forms import FormLine, Typed
+from tui.widgets.compact import compact
 
 
 class FormScreen(Dialog):
@@ -96,4 +97,4 @@ class FormScreen(Dialog):
 
 
 def _field(line: FormLine) -> Input:
-    return Input(line.text, line.hint, name=line.key, select_on_focus=False, compact=True)
+    return compact(Input(line.text, line.hint, name=line.key, select_on_focus=False))

@@ -6,6 +6,7 @@ from typing import cast
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.events import ScreenResume
 
 from model.errors import PlimsollError
 from tui.host import Host, Runs
@@ -61,7 +62,7 @@ Enter replays a run from its journal.
             self._stage = stage
             self._read()
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, _event: ScreenResume) -> None:
         self._read()
 
     def action_roll_back(self) -> None:
@@ -85,7 +86,8 @@ Enter replays a run from its journal.
         self._runs = await asyncio.to_thread(self._past.runs)
         self.query_one(TablePane).renew()
 
-    @work(exclusive=True, group="replay")
+    # With a description: Textual's own would be the text of all moves of the run.
+    @work(exclusive=True, group="replay", description="replay a run")
     async def _replay(self, run: Listed) -> None:
         try:
             replay = await asyncio.to_thread(self._past.replay, run.past.run_id)

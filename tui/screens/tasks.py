@@ -7,6 +7,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.events import ScreenResume
 from textual.widgets import Static
 
 from control.tasks.task_listing import ListedTask, TaskListing
@@ -112,7 +113,7 @@ class TasksScreen(LiveScreen):
 
     # ---- reading
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, _event: ScreenResume) -> None:
         if not self._reading:
             self.read_again()
 

@@ -7,6 +7,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui.viewmodel.sort_filter import LONGEST
+from tui.widgets.compact import compact
 
 
 class FilterBar(Input):
@@ -17,8 +18,8 @@ class FilterBar(Input):
             placeholder="regular expression; a leading ! inverts, escape clears",
             max_length=LONGEST,
             select_on_focus=False,
-            compact=True,
         )
+        compact(self)
         self.cursor_blink = False
 
     def on_mount(self) -> None:
