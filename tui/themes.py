@@ -24,7 +24,7 @@ COLOUR_BLIND = Theme(
 """Sky blue, yellow and vermilion of Okabe and Ito's palette, which also differ in
 brightness; none has to be distinguished by red against green."""
 
-ASCII = dict(zip("▏▎▍▌▋▊▉█▕▐░│«»", "   ##### #.|<>", strict=True))
+ASCII = dict(zip("▏▎▍▌▋▊▉█▕▐▓░│«»", "   ##### #=.|<>", strict=True))
 ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
 ASCII |= dict(zip("●◆■≤†", "o@*<x", strict=True))
 ASCII |= dict(zip("→←↑↓▲▼…·•", "><^v^v~.*", strict=True))

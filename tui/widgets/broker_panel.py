@@ -29,8 +29,8 @@ class BrokerPanel(Vertical):
 ## Brokers
 
 Each bar is a broker's deviation from the average, which is in the middle: to the right
-the broker carries more, to the left less. `░` is the tolerance band; a bar has a colour
-only outside it. `◆` is where the plan brings the broker.
+the broker carries more, to the left less. `░` is the tolerance band, and `▓` below a bar
+that leaves it; a bar has a colour only there. `◆` is where the plan brings the broker.
 
 `worst` names the resource in which the broker deviates most; `!` is above the tolerance
 band, `<` below it. The worst broker comes first. A percentage before the deviation is

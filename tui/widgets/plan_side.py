@@ -50,8 +50,9 @@ class BrokersAfter(Vertical):
 ## Brokers now and after
 
 Each broker's deviation from the average now and after the plan; `!` is above the
-tolerance band, `<` below it. The broker that deviates most after the plan comes first.
-Where there is room, a bar shows the deviation now, `◆` the one after, `░` the band.
+tolerance band, `<` below it. The broker that deviates most now comes first; `s` sorts by
+the deviation after the plan. Where there is room, a bar shows the deviation now, `◆` the
+one after, `░` the band.
 """
 
     def compose(self) -> ComposeResult:
@@ -60,7 +61,7 @@ Where there is room, a bar shows the deviation now, `◆` the one after, `░` t
 
     def show(self, moment: Moment) -> None:
         """Show this moment."""
-        entitle(self, shown(moment.view).title("Brokers now → after, worst after first"))
+        entitle(self, shown(moment.view).title("Brokers now → after, worst now first"))
         self.query_one(TablePane).show(moment)
 
 

@@ -7,7 +7,7 @@ from model.units import deviation_text, short_text
 from tui.viewmodel.brokers.brokers import bar_role
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
 from tui.viewmodel.brokers.gauges import SHORT
-from tui.viewmodel.brokers.headline import tolerance_of
+from tui.viewmodel.brokers.headline import tolerance_of, whole
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
 from tui.viewmodel.memoize import memoized
 
@@ -36,7 +36,8 @@ class _Layout:
 def broker_table(plan: Plan | None, width: int) -> Table:
     """Deviations now and after the plan; replicas, bars and loads if they fit.
 
-    The broker that deviates most after the plan comes first. The bars take all width left.
+    The broker that deviates most now comes first, as on the overview. The bars take all
+    width left.
     """
     if plan is None:
         return Table(columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY)
@@ -50,7 +51,7 @@ def broker_table(plan: Plan | None, width: int) -> Table:
         if layout.bar:
             label = f"{label:{OFF}}{axis_text(layout.axis, layout.bar)}"
         columns.append(Column(key, label, OFF + layout.bar + bool(layout.bar)))
-    ordered = sorted(plan.brokers, key=lambda b: (-_worst_after(b), b.id))
+    ordered = sorted(plan.brokers, key=lambda b: (-_worst(b), b.id))
     return Table(columns=tuple(columns), rows=tuple(_row(b, plan, layout) for b in ordered))
 
 
@@ -70,8 +71,9 @@ def _layout(plan: Plan, width: int) -> _Layout:
     return _Layout(keys=keys, counts=counts, loads=loads, bar=bar, axis=axis_of(deviations))
 
 
-def _worst_after(broker: BrokerChange) -> float:
-    return max(map(abs, broker.deviation_after.values()), default=0.0)
+def _worst(broker: BrokerChange) -> int:
+    """The largest deviation now, in whole percent, in which the overview orders brokers."""
+    return whole(max(map(abs, broker.deviation_before.values()), default=0.0))
 
 
 def _row(broker: BrokerChange, plan: Plan, layout: _Layout) -> Row:

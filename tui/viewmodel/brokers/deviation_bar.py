@@ -10,9 +10,12 @@ from tui.viewmodel.cells import Cell, Role, Span
 
 SHADE: Final = "░"
 """The tolerance band."""
+SHADED_BAR: Final = "▓"
+"""The part of a bar that is inside the band, where the bar leaves it."""
 PLANNED: Final = "◆"
 """Where the plan brings the broker."""
 BEYOND_LEFT: Final = "«"
+FULL: Final = EIGHTHS[-1]
 LEFT_EIGHTHS: Final = " ▕▕▐▐▐▐██"
 """What is drawn of a cell filled from its right edge; fonts have no other such blocks."""
 STEPS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
@@ -65,17 +68,20 @@ class Deviation:
 def diverging(of: Deviation, axis: Axis, width: int, role: Role) -> Cell:
     """A bar from the average outwards, over the shaded tolerance band.
 
-    role: of the bar. A bar longer than its axis ends in an arrow.
+    role: of the bar. Below a bar that leaves it, the band stays visible as a darker shade.
+    A bar longer than its axis ends in an arrow.
     """
     left = axis.left(width)
     left_unit, right_unit = left / axis.low, (width - left) / axis.high
     text, roles = [" "] * width, [Role.PLAIN] * width
     below = max(1, round(of.tolerance * left_unit))
     above = max(1, round(of.tolerance * right_unit))
-    for at in range(max(0, left - below), min(width, left + above)):
+    band = range(max(0, left - below), min(width, left + above))
+    for at in band:
         text[at], roles[at] = SHADE, Role.MUTED
+    full = SHADED_BAR if abs(of.now) > of.tolerance else FULL
     for at, letter in _filled(of.now, left, width, left_unit, right_unit):
-        text[at], roles[at] = letter, role
+        text[at], roles[at] = full if letter == FULL and at in band else letter, role
     if of.after is not None:
         at = left + _cell_of(of.after, left_unit, right_unit)
         at = max(0, min(width - 1, at))
@@ -95,7 +101,7 @@ def _filled(
     length = abs(now) * (right_unit if now > 0 else left_unit)
     eighths = round(8 * length) or (1 if abs(now) >= LEAST else 0)
     full, rest = divmod(min(eighths, 8 * room), 8)
-    letters = "█" * full
+    letters = FULL * full
     if now > 0:
         letters += EIGHTHS[rest].strip()
         found = list(zip(range(left, width), letters, strict=False))

@@ -7,7 +7,7 @@ from model.goals.effort import Effort
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_text
 from model.plan.tolerance import tolerance_text
-from model.units import bytes_text, count_text, percent_text
+from model.units import bytes_text, count_text, percent_text, seconds_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.brokers.headline import amount
@@ -36,14 +36,14 @@ def figures(shown: Shown, moment: Moment, width: int, room: int | None = None) -
     full = _lines(shown, moment, width)
     if room is None or len(full) <= room or shown.plan is None:
         return full
-    brief = _lines(shown, moment, width, stages=True, proof=False)
+    brief = _lines(shown, moment, width, brief=True)
     if len(brief) <= room:
         return brief
-    return _lines(shown, moment, width, stages=False, proof=False)
+    return _lines(shown, moment, width, brief=True, stages=False)
 
 
 def _lines(
-    shown: Shown, moment: Moment, width: int, *, stages: bool = True, proof: bool = True
+    shown: Shown, moment: Moment, width: int, *, brief: bool = False, stages: bool = True
 ) -> tuple[Cell, ...]:
     found: list[Cell] = []
     if shown.lost:
@@ -61,9 +61,11 @@ def _lines(
     if shown.solving is not None:
         found += flow(_solving(shown.solving, moment.now_ms), width)
     if shown.plan is not None:
-        items = [*_effect(shown.plan), *(_proof(shown.plan) if proof else ())]
-        found += flow(items, width)
-        found += _stages(shown, moment, width) if stages else ()
+        reach = tuple(_stages(shown, moment, width)) if stages else ()
+        seconds = None if reach or shown.supposed else _seconds(moment)
+        items = _effect(shown.plan, seconds, brief=brief)
+        found += flow([*items, *([] if brief else _proof(shown.plan))], width)
+        found += reach
         found += _notes(shown.plan, width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
@@ -82,9 +84,8 @@ def _stages(shown: Shown, moment: Moment, width: int) -> Iterator[Cell]:
     effort, quick = proposed.asks.effort or moment.effort, quick_text(plan)
     if not quick and effort is Effort.GOOD:
         return
-    seconds = moment.estimate.seconds if moment.estimate is not None else None
     items = [cell(quick)] if quick else []
-    items.append(cell(whole_text(plan, None if proposed.awaited else effort, seconds)))
+    items.append(cell(whole_text(plan, None if proposed.awaited else effort, _seconds(moment))))
     if refusal("next_effort", moment) is None:
         key = moment.keys.get("plan.effort", "E").partition(",")[0]
         items.append((Span(f"[{key}]", Role.STRONG), Span(" plans at another effort")))
@@ -152,19 +153,27 @@ def _solving(solving: Solving, now_ms: int) -> list[Cell]:
     return items
 
 
-def _effect(plan: Plan) -> list[Cell]:
-    """What the plan does to the cluster."""
+def _seconds(moment: Moment) -> float | None:
+    """How long the plan would take; None where it is not known."""
+    return moment.estimate.seconds if moment.estimate is not None else None
+
+
+def _effect(plan: Plan, seconds: float | None, *, brief: bool) -> list[Cell]:
+    """What the plan does to the cluster, and how long it takes unless the stages say so."""
     spreads = [
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"
         for key in plan.levels
     ]
-    return [
-        cell(count_text(len(plan.moves), "move"), Role.STRONG),
-        cell(count_text(plan.leader_changes, "leader change")),
-        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
-        *([cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []),
-    ]
+    about = [] if seconds is None else [cell(f"about {seconds_text(seconds)}")]
+    moves, copied = count_text(len(plan.moves), "move"), bytes_text(plan.bytes_to_copy)
+    reached = [cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []
+    if brief:
+        # One line at 80 columns, where each one takes the place of a move.
+        reached = [cell(", ".join(spreads), Role.STRONG)] if spreads else []
+        return [cell(moves, Role.STRONG), cell(copied), *about, *reached]
+    changes = cell(count_text(plan.leader_changes, "leader change"))
+    return [cell(moves, Role.STRONG), changes, cell(f"{copied} to copy"), *about, *reached]
 
 
 def _proof(plan: Plan) -> list[Cell]:
