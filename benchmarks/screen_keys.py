@@ -2,8 +2,12 @@
 
 300 brokers, 100,000 partitions, a plan of thousands of moves. Keys are those that count
 in a scene, so that a new one is pressed too; one that counts in none stops it.
+
+`python -P -m benchmarks.screen_keys SCENE ...` prints the keys of some scenes, the slowest
+first, and changes no table.
 """
 
+import argparse
 import asyncio
 import gc
 import inspect
@@ -231,10 +235,12 @@ async def first_visits(view: LoopView) -> list[Press]:
         return [await hand.press(scene, key, "") for key in MODES[1:]]
 
 
-async def all_presses(views: Mapping[str, LoopView]) -> list[Press]:
-    """All keys of all scenes; the median of those that were pressed again."""
+async def all_presses(
+    views: Mapping[str, LoopView], scenes: Iterable[Scene] = SCENES
+) -> list[Press]:
+    """All keys of the scenes; the median of those that were pressed again."""
     found: dict[tuple[str, str], list[Press]] = {}
-    for scene in SCENES:
+    for scene in scenes:
         async for press in pressed(views[scene.view], scene):
             found.setdefault((press.scene, press.key), []).append(press)
     return [_median(presses) for presses in found.values()]
@@ -261,3 +267,18 @@ def views() -> dict[str, LoopView]:
         "running": running(base, 100),
         "stopped": stopped(base, 100),
     }
+
+
+def main() -> None:
+    """Print the keys of the scenes that are named."""
+    parser = argparse.ArgumentParser(description="the keys of some scenes, the slowest first")
+    parser.add_argument("scene", nargs="+", choices=[scene.name for scene in SCENES])
+    names = parser.parse_args().scene
+    scenes = [scene for scene in SCENES if scene.name in names]
+    for press in sorted(asyncio.run(all_presses(views(), scenes)), key=lambda press: -press.cpu_ms):
+        figures = f"{press.wall_ms:4.0f} ms until painted {press.cpu_ms:4.0f} ms of CPU"
+        print(f"{press.scene:26} {press.key:20} {figures}")
+
+
+if __name__ == "__main__":
+    main()
