@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -78,6 +78,8 @@ class Anomaly:
 class AnomalyWatch:
     """Detects anomalies in views; the loop's threads call `see`, the server `recent`."""
 
+    detected: Counter[AnomalyKind] = field(default_factory=Counter)
+    """Anomalies since the start, of each kind."""
     _kept: dict[AnomalyKind, deque[Anomaly]] = field(default_factory=dict)
     _open: dict[AnomalyKind, Mapping[str, Any]] = field(default_factory=dict)
     """What is wrong now, without the times."""
@@ -121,6 +123,7 @@ class AnomalyWatch:
                 status="DETECTED" if heals else "IGNORED",
                 detail=detail,
             )
+            self.detected[kind] += 1
             kept.append(replace(found, detail=_at(kind, detail, newest or found)))
         self._open[kind] = detail
 

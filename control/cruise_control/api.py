@@ -9,6 +9,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -140,6 +141,8 @@ class CruiseControlApi:
             ),
         } | dict.fromkeys(PLANNED, (self._plans, self._planned))
         """Endpoints that may be answered with their progress."""
+        self.requests: Counter[str] = Counter()
+        """By the name of the endpoint, since the start."""
 
     def close(self) -> None:
         """End the threads after the answers that they compute."""
@@ -201,6 +204,7 @@ class CruiseControlApi:
         endpoint = ENDPOINTS.get(name)
         if endpoint is None or endpoint.method != method:
             return _response(_unknown(method, path), as_json=as_json)
+        self.requests[name] += 1
         try:
             asked = parsed(endpoint, [*request.query.items()], path, await _body(request, endpoint))
         except BadRequest as exc:

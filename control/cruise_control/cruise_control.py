@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from control.cruise_control.anomalies import AnomalyWatch
 from control.cruise_control.api import BLOCK_S, CruiseControlApi
+from control.cruise_control.dashboard_metrics import DashboardMetrics
 from control.cruise_control.executing import Execution, ExecutionParts
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.planning import Planning
@@ -51,6 +52,8 @@ class CruiseControl(Closing):
         self._planning = Planning(kept, service.now_ms)
         orders = Execution(execution, self.tasks, kept, self._planning, service.now_ms)
         self.api = CruiseControlApi(sources, self.tasks, self._planning, orders, block_s=block_s)
+        self.metrics = DashboardMetrics(sources, self.api.requests)
+        """Under Cruise Control's names."""
 
     def attach(self, loop: "Loop") -> None:
         """Show this loop from now on."""

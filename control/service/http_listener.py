@@ -203,6 +203,8 @@ class HttpListener(ServerThread):
         self.url = "" if listening is None else self.address.url_by(scheme)
         """The port as the beginning of a URL; empty without one."""
         self._state, self._registry = state, registry_of(state)
+        if cruise_control is not None:
+            self._registry.register(cruise_control.parts.metrics)
         super().__init__([access, *([] if cruise_control is None else [cruise_control.access])])
         self.begin()
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from model.errors import PlimsollError
     from solver.report.result import Result
 
+MOST_SOLVE_TIMES: Final = 1_000
 MISSED_BEATS: Final = 120
 """Turns that the loop may miss before it counts as hanging."""
 ENDED_RUNS: Final = (RunState.DONE, RunState.STOPPED, RunState.FAILED, RunState.REFUSED)
@@ -56,6 +57,8 @@ class Tallies:
     solve_s: float = 0.0
     solve_buckets: list[int] = field(default_factory=lambda: [0] * (len(SOLVE_BUCKETS_S) + 1))
     """Solves by the first bucket that holds them; the last is for longer ones."""
+    solve_times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SOLVE_TIMES))
+    """Seconds of the newest solves."""
     runs: Counter[str] = field(default_factory=Counter)
     """By state."""
     moves: Counter[str] = field(default_factory=Counter)
@@ -180,6 +183,7 @@ class ServiceState:
         self._results.append(result)
         self.tallies.solves[result.status.value] += 1
         self.tallies.solve_s += result.seconds
+        self.tallies.solve_times.append(result.seconds)
         self.tallies.solve_buckets[bisect_left(SOLVE_BUCKETS_S, result.seconds)] += 1
 
     def _count_run(self, run: RunProgress) -> None:

@@ -1,0 +1,78 @@
+"""Metrics under Cruise Control's names, as Strimzi's dashboard queries them."""
+
+import urllib.request
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from control.cruise_control.cruise_control import CruiseControl
+from control.service.http_listener import CruiseControlSite, HttpListener, bound
+from control.service.service_state import ServiceState
+from tests.control.cruise_control.test_reads import UNEVEN, seen
+from tests.support.control.cruise_bench import ANY, CruiseClient
+from tests.support.tui.terminals import LONG_S
+
+PREFIX = "kafka_cruisecontrol_"
+QUERIED = {
+    "anomalydetector_balancedness_score_value",
+    "anomalydetector_disk_failure_rate_count",
+    "anomalydetector_goal_violation_rate_count",
+    "executor_ongoing_execution_non_kafka_assigner_value",
+    "goaloptimizer_proposal_computation_timer_999thpercentile",
+    "goaloptimizer_proposal_computation_timer_99thpercentile",
+    "goaloptimizer_proposal_computation_timer_max",
+    "goaloptimizer_proposal_computation_timer_mean",
+    "kafkacruisecontrolservlet_proposals_request_rate_count",
+    "kafkacruisecontrolservlet_rebalance_request_rate_count",
+    "kafkacruisecontrolservlet_state_request_rate_count",
+    "kafkacruisecontrolservlet_user_tasks_request_rate_count",
+    "loadmonitor_monitored_partitions_percentage_value",
+    "loadmonitor_total_monitored_windows_value",
+    "loadmonitor_valid_windows_value",
+    "metricfetchermanager_partition_samples_fetcher_failure_rate_count",
+    "metricfetchermanager_training_samples_fetcher_failure_rate_count",
+}
+"""By `strimzi-cruise-control.json` in Strimzi's examples of metrics (1.2.0), without the time that
+Cruise Control takes for its model, which plimsoll does not measure."""
+
+
+def scraped(listener: HttpListener) -> dict[str, float]:
+    """Samples without labels under Cruise Control's names, without the part that all have."""
+    with urllib.request.urlopen(f"{listener.url}/metrics", timeout=LONG_S) as answer:
+        text = answer.read().decode()
+    return {
+        sample.name.removeprefix(PREFIX): sample.value
+        for family in parsed(text)
+        for sample in family.samples
+        if sample.name.startswith(PREFIX) and not sample.labels
+    }
+
+
+def test_metrics_of_strimzis_dashboard_are_served(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl
+) -> None:
+    cruise = bound(ANY)
+    client = CruiseClient(ANY._replace(port=cruise.getsockname()[1]))
+    site = CruiseControlSite(cruise, parts)
+    with HttpListener(bound(ANY), state, cruise_control=site) as listener:
+        before = scraped(listener)
+        assert before["loadmonitor_valid_windows_value"] == 0
+        assert before["goaloptimizer_proposal_computation_timer_max"] == 0
+        seen(tmp_path, state, parts, UNEVEN)
+        state.tallies.solve_times.extend([0.5, 1.5, 4.0])
+        for _ in range(3):
+            client.get("state?json=true")
+        client.post("rebalance?json=true&nothing=1")
+        found = scraped(listener)
+    assert found["loadmonitor_valid_windows_value"] == 1
+    assert found["loadmonitor_monitored_partitions_percentage_value"] == 1
+    assert found["executor_ongoing_execution_non_kafka_assigner_value"] == 0
+    assert 0 <= found["anomalydetector_balancedness_score_value"] < 100
+    assert found["anomalydetector_goal_violation_rate_count"] == 1
+    assert found["goaloptimizer_proposal_computation_timer_max"] == 4000
+    assert found["goaloptimizer_proposal_computation_timer_mean"] == 2000
+    assert found["goaloptimizer_proposal_computation_timer_99thpercentile"] == 4000
+    assert found["kafkacruisecontrolservlet_state_request_rate_count"] == 3
+    assert found["kafkacruisecontrolservlet_rebalance_request_rate_count"] == 1
+    assert found.keys() == before.keys()
+    assert found.keys() >= QUERIED
