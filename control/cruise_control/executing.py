@@ -287,7 +287,7 @@ class Execution:
         found = parts.files.read(task.operation)
         if found.phase is TaskPhase.DONE:
             return TaskStatus.COMPLETED
-        if not found.is_open:
+        if not found.is_open or found.stopped_by:
             return TaskStatus.FAILED
         return None if found.approved else self._again(parts, task)
 

@@ -333,9 +333,9 @@ class OperatorActions:
         if self.pause is None:
             self._keep_pause(request, loop, wait=False)
         if aborts:
-            loop.steering.abort()
+            loop.steering.abort(request.by)
         else:
-            loop.steering.stop()
+            loop.steering.stop(request.by)
         how = "cancelling in-flight moves" if aborts else "after its in-flight moves"
         message = f"{_named_run(run_id)} stops, {how}; no run starts until plimsoll ctl resume"
         return ActionResult(message=message, run_id=run_id, plan_hash=plan_hash)

@@ -93,9 +93,10 @@ class ContinuedTasks:
 
     def _interrupted(self, task_id: str, steering: Steering, operator: str) -> BrokerTask:
         """The task whose work ended between two runs; notes who stopped it, if anyone has."""
-        if not operator or steering.leaving or not steering.stopping.is_set():
+        by = operator or steering.stopped_by
+        if not by or steering.leaving or not steering.stopping.is_set():
             return self.files.read(task_id)
-        return self.files.change(task_id, lambda t: t.model_copy(update={"stopped_by": operator}))
+        return self.files.change(task_id, lambda t: t.model_copy(update={"stopped_by": by}))
 
     def parts(
         self,

@@ -101,7 +101,7 @@ class TaskParts:
     now_ms: Callable[[], int]
     """Milliseconds since the epoch."""
     operator: str = ""
-    """The person who may stop its runs; empty where they are stopped for other reasons alone."""
+    """The person who may stop its runs; empty where the steering says who has stopped one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -201,7 +201,7 @@ class TaskRunner:
 
             def stopped(task: BrokerTask) -> BrokerTask:
                 task = task.entered(TaskPhase.MOVING, now_ms, note)
-                by = "" if leaving else parts.operator
+                by = "" if leaving else parts.operator or self._steering.stopped_by
                 return task.model_copy(update={"stopped_by": by})
 
             self._change(stopped)

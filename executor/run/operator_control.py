@@ -38,6 +38,8 @@ class Steering:
         self._recorded: deque[str] = deque(maxlen=_MOST_RECORDED)
         self.stopping = threading.Event()
         """Set to start nothing further; also by `abort` and `leave`."""
+        self.stopped_by = ""
+        """Who has stopped or aborted it, where that was said."""
         self.leaving = False
         """Whether the run stops only because this process ends; whoever resumes it may."""
         self.paused = False
@@ -58,8 +60,9 @@ class Steering:
         self._act("resume the run")
         self.paused = False
 
-    def stop(self) -> None:
-        """Start no further moves, and wait for in-flight ones."""
+    def stop(self, by: str = "") -> None:
+        """Start no further moves, and wait for in-flight ones; by: who wants it."""
+        self.stopped_by = by or self.stopped_by
         if not self.stopping.is_set():
             self._act("stop the run after in-flight moves")
         self.stopping.set()
@@ -71,8 +74,12 @@ class Steering:
             self.leaving = True
         self.stopping.set()
 
-    def abort(self) -> None:
-        """Start no further moves, and cancel in-flight ones where the platform can."""
+    def abort(self, by: str = "") -> None:
+        """Start no further moves, and cancel in-flight ones where the platform can.
+
+        by: as for `stop`.
+        """
+        self.stopped_by = by or self.stopped_by
         self._act("abort the run and cancel in-flight moves")
         self.aborting = True
         self.stopping.set()

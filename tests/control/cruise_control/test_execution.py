@@ -148,6 +148,22 @@ def test_no_task_is_approved_where_plans_need_a_signature(start: Start) -> None:
     assert [t.phase for t in site.files.all()] == [TaskPhase.CANCELLED]
 
 
+def test_an_order_whose_task_was_stopped_has_ended(start: Start) -> None:
+    site = start()
+    reply = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
+    assert reply.status == 200, reply.text
+    (task,) = site.files.all()
+    site.parts.api.settle("cluster-one")
+    assert site.statuses("remove_broker") == ["InExecution"]
+    site.files.change(task.task_id, lambda of: of.model_copy(update={"stopped_by": "eve"}))
+
+    def has_ended() -> bool:
+        site.parts.api.settle("cluster-one")
+        return site.statuses("remove_broker") == ["CompletedWithError"]
+
+    site.until(has_ended)
+
+
 def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_order(
     start: Start,
 ) -> None:

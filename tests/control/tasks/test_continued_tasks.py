@@ -100,12 +100,14 @@ def test_a_task_without_an_approved_plan_waits_for_a_person(tmp_path: Path) -> N
     assert tasks_of(at).next(CLUSTER) is None
 
 
-def test_a_task_that_a_person_stopped_waits_for_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [False, True], ids=["its operator", "a client of the service"])
+def test_a_task_that_a_person_stopped_waits_for_them(tmp_path: Path, names: bool) -> None:
     at = SimulatedTask(folder=tmp_path, places=PLACES)
+    at.operator = "" if names else "ada"
 
     def stop(progress: RunProgress) -> None:
         if progress.count(MoveState.ISSUED):
-            at.steering.stop()
+            at.steering.stop("ada" if names else "")
 
     at.on_progress = stop
     task = at.work()

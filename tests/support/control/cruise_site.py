@@ -59,9 +59,9 @@ class Site:
     actions: OperatorActions
     files: TaskFiles
 
-    def statuses(self) -> list[str]:
-        """Of all user tasks that plan, oldest first."""
-        return [t.status.value for t in self.parts.tasks.all() if t.endpoint == "rebalance"]
+    def statuses(self, endpoint: str = "rebalance") -> list[str]:
+        """Of all user tasks of an endpoint, oldest first."""
+        return [t.status.value for t in self.parts.tasks.all() if t.endpoint == endpoint]
 
     def until(self, accepts: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LONG_S

@@ -83,6 +83,8 @@ class SimulatedTask:
     approve: Callable[[BrokerTask, Plan], str] = lambda _task, _plan: "ada"
     store: S3Settings | None = None
     """Of the archive; None without one."""
+    operator: str = "ada"
+    """As of `TaskParts`."""
     name: str = "a"
     """Of the host."""
     shared: SimulatedCluster | None = None
@@ -210,7 +212,7 @@ class SimulatedTask:
             steered=lambda: nullcontext(self.steering),
             moves_in_flight=2,
             now_ms=lambda: int(1000 * self.cluster.now_s),
-            operator="ada",
+            operator=self.operator,
         )
 
     def request(self) -> BrokerTask:
