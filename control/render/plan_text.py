@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from executor.schedule.simulate import Peak
     from solver.report.result import Result
 
+
+LEAST_GAIN: Final = 1e-12
+"""The lowest gain that is shown, in units of F."""
 
 # ---- a plan
 
@@ -110,13 +113,18 @@ def _now_and_after(broker: BrokerChange, dimension: str) -> tuple[str, str]:
     )
 
 
+def _gain_text(gain: float) -> str:
+    """A gain, or 0 for what rounding has left of terms that cancel each other."""
+    return f"{gain:.4g}" if abs(gain) >= LEAST_GAIN else "0"
+
+
 def _moves_text(moves: Sequence[Move]) -> str:
     rows = [
         [
             str(m.id),
             f"{ids_text(m.replicas_before)} -> {ids_text(m.replicas_after)}",
             bytes_text(m.bytes_to_copy),
-            f"{m.gain:.4g}",
+            _gain_text(m.gain),
             m.reason_text,
         ]
         for m in moves
