@@ -1,6 +1,7 @@
 """LinkedIn's own client of Cruise Control, unmodified, operates a real cluster."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -11,8 +12,11 @@ from typing import Any, Final
 import pytest
 
 from clients.jvm.jars import default_cache_dir
+from executor.client.kafka_admin import KafkaAdmin
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from model.ids import BrokerId, TopicName
 from tests.end_to_end.test_auto import SETTINGS
 from tests.support.cli_on_cluster import HANG_S, Shell, placement, wait_until
 
@@ -33,6 +37,8 @@ listen = "127.0.0.1:0"
 cruise_control_listen = "127.0.0.1:0"
 cruise_control_api = "execute"
 """
+
+SLOW: Final = 'throttle = "1MB/s"\n'
 
 
 @pytest.fixture
@@ -88,6 +94,11 @@ def test_cccli_executes_the_rebalance_that_it_has_shown_and_operates_brokers(
         def holders(replicas: dict[int, list[int]]) -> set[int]:
             return {broker for found in replicas.values() for broker in found}
 
+        def is_ordered(answer: Any) -> bool:
+            """Whether it is a plan; loads are not known at once after a reload."""
+            assert "NotEnoughValidWindows" in answer.get("errorMessage", "NotEnoughValidWindows")
+            return "summary" in answer
+
         assert executor() == "NO_TASK_IN_PROGRESS"
         wait_until(lambda: sum(b["NwOutRate"] for b in answered("load").get("brokers", ())) > 100)
         assert cccli("load").startswith("hosts:")
@@ -122,8 +133,33 @@ def test_cccli_executes_the_rebalance_that_it_has_shown_and_operates_brokers(
 
         assert holders(on_brokers("remove_broker", 3)) == {1, 2}
         assert holders(on_brokers("add_broker", 3)) == {1, 2, 3}
-        demoted = on_brokers("demote_broker", 2)
-        assert 2 in holders(demoted)
-        assert {replicas[0] for replicas in demoted.values()} == {1, 3}
+        demoted = on_brokers("demote_broker", 3)
+        assert 3 in holders(demoted)
+        assert {replicas[0] for replicas in demoted.values()} == {1, 2}
+
+        # A stop during a run: its moves take half a minute, and some have begun.
+        load.finish()
+        (tmp_path / "plimsoll.toml").write_text(SLOW + SETTINGS + TABLES)
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for(lambda found: "settings read again" in found)
+        before = placement(new_cluster.bootstrap, TOPIC)
+        wait_until(lambda: is_ordered(answered("remove_broker", "3")))
+        wait_until(lambda: executor() == "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS")
+        with KafkaAdmin(new_cluster.bootstrap, 10.0) as admin:
+            wait_until(lambda: bool(admin.reassignments()))
+            assert "Proposal execution stopped" in cccli("stop", "--force-stop")
+            wait_until(lambda: executor() == "NO_TASK_IN_PROGRESS")
+            assert admin.reassignments() == {}
+            for broker in (1, 2, 3):
+                wait_until(lambda: admin.own_broker_configs(BrokerId(broker), RATES) == {})  # noqa: B023
+            name = TopicName(TOPIC)
+            assert admin.own_topic_configs([name], (LEADERS, FOLLOWERS)) == {name: {}}
+        wait_until(lambda: status("remove_broker") == "CompletedWithError")
+        run = shell.runs()[-1]
+        assert (run["event"], run["detail"]["state"]) == ("ended", "stopped")
+        # Each partition is where it was, or where the plan has it.
+        after = placement(new_cluster.bootstrap, TOPIC)
+        assert any(3 in replicas for replicas in after.values())
+        assert all({*after[p]} in ({*before[p]}, {1, 2}) for p in before)
+        assert "paused by cruise-control:127.0.0.1" in shell.plimsoll("ctl", "status").stdout
         assert running.stop() == 0, running.log.read_text()
-    load.finish()
