@@ -11,6 +11,7 @@ from control.cli.console import can_show_screen
 from control.cli.exit_codes import Exit
 from control.cli.options import Ascii, Theme, output_option
 from control.cli.output import Form
+from model.errors import ConfigError
 
 if TYPE_CHECKING:
     from control.cli.fleet_source import FleetSource
@@ -42,7 +43,7 @@ def fleet(
     source = FleetSource(file, found.state_dir)
     first = source.table()
     if output is None and can_show_screen():
-        _show(_with_looks(found, theme, ascii_only=ascii_only), source, first, file.name)
+        show(_with_looks(found, theme, ascii_only=ascii_only), source, first, file.name)
         return Exit.DONE
     sys.stdout.write(answer_text(first, fleet_text, output or Form.TABLE))
     return Exit.DONE
@@ -55,13 +56,19 @@ def _with_looks(fleet: "FleetFile", theme: str | None, *, ascii_only: bool) -> "
     return fleet.model_copy(update={"screen": fleet.screen.model_copy(update=given)})
 
 
-def _show(looks: "FleetFile", source: "FleetSource", first: "FleetAnswer", name: str) -> None:
+def show(looks: "FleetFile", source: "FleetSource", first: "FleetAnswer", name: str) -> None:
     """Show the screen until the user leaves, by its entry point, as `compose.front_end`."""
     from importlib.metadata import entry_points
 
     from control.cli import logs
 
+    found = [*entry_points(group="plimsoll.front_ends", name="fleet")]
+    if not found:
+        # A clone that was updated without its installation.
+        raise ConfigError(
+            "this installation has no screen of a fleet: run make setup in the clone, or install "
+            "plimsoll again; -o table prints the table"
+        )
     logs.silence_stderr()
-    (found,) = entry_points(group="plimsoll.front_ends", name="fleet")
-    run = cast("Callable[[FleetFile, FleetSource, FleetAnswer, str], None]", found.load())
+    run = cast("Callable[[FleetFile, FleetSource, FleetAnswer, str], None]", found[0].load())
     run(looks, source, first, name)

@@ -7,20 +7,26 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from control.cli.commands.fleet import show
 from control.cli.control_client import ControlClient
+from control.cli.fleet_source import FleetSource
 from control.cli.output_types import FleetAnswer
 from control.render.text import json_text
+from control.settings.fleet_file import read_fleet
+from model.errors import ConfigError
 from tests.control.cli.test_serving import NOWHERE, WAIT_S, Service
 from tests.control.cli.test_simulated_service import SETTINGS
 from tests.control.cli.test_standby import SHARED
 from tests.support.cli_offline import PLIMSOLL, enter, in_process, plimsoll, refused
 from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.paths import ROOT
+from tests.support.tui.fleets import balanced
 from tests.support.tui.terminals import read_until, started_in_terminal
 
 SIMULATED = (sys.executable, "-P", "-m", "tests.support.control.simulated_fleet")
@@ -192,6 +198,15 @@ def screen_shows_and_opens_a_cluster(folder: Path, path: Path) -> None:
         assert b"Brokers" in read_until(terminal, b"rack-2")
         os.write(terminal, b"q")
         assert child.wait(WAIT_S) == 0
+
+
+def test_a_clone_updated_without_its_installation_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda **_named: ())
+    found = read_fleet(fleet_file(tmp_path, {"east": "east:1"}))
+    with pytest.raises(ConfigError, match="run make setup in the clone"):
+        show(found, FleetSource(tmp_path, tmp_path), balanced(), "fleet.toml")
 
 
 def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
