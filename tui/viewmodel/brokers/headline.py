@@ -22,6 +22,14 @@ NAMES: Final[dict[str, str]] = {
 """Names of resources in words."""
 
 
+WITHIN: Final = (
+    "every broker is within its tolerance band",
+    "every broker within tolerance",
+    "all within",
+)
+"""What is said of a balanced cluster, the longest first: the worst figure is never cut."""
+
+
 class Worst(NamedTuple):
     """The largest deviation of the cluster."""
 
@@ -78,9 +86,11 @@ def balance_line(view: LoopView, goals: Goals, width: int) -> Cell:
         return cell(" too little load to be worth balancing", Role.MUTED)
     of = f"broker {worst.broker}, {dimension_text(worst.dimension)} {percent(worst.deviation)}"
     if not worst.outside:
-        words = f"  every broker is within its tolerance band; worst: {of}"
         word = Span(" BALANCED ", Role.GOOD)
-        return (word, Span(shorten_words(words, width - len(word.text))))
+        forms = [f"  {words}; worst: {of}" for words in WITHIN]
+        left = width - len(word.text)
+        fits = next((form for form in forms if len(form) <= left), forms[-1])
+        return (word, Span(shorten_words(fits, left)))
     role = Role.OVER if worst.deviation > 0 else Role.UNDER
     count = len(outside_of(view.evaluation, goals))
     of_all = f"{count} of {count_text(len(view.snapshot.header.brokers), 'broker')}"
