@@ -387,7 +387,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
         middle = [
             Column("brokers", "change", 13),
             Column("state", "state", 8),
-            Column("done", "", 5),
+            Column("done", "copied", 7),
             Column("bytes", "   to copy", 10),
             Column("time", "       time", 12),
         ]
@@ -395,7 +395,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
         middle = [
             Column("brokers", "change", 13),
             Column("state", "state", 8),
-            Column("done", "", 5),
+            Column("done", "copied", 7),
             Column("bytes", "   to copy", 10),
         ]
     needed = max((len(change_text(m.move)) for m in moves), default=0) + 1
@@ -437,7 +437,7 @@ def _done(item: MoveProgress, width: int) -> Cell:
     share = move_share(item)
     number = f"{share:.0%}".rjust(4)
     if width <= BAR:
-        return cell(number)
+        return right(number, width)
     drawn = bar(share, BAR, MOVE_ROLES[item.state])
     return (*drawn, Span(f" {number}"))
 
