@@ -57,7 +57,7 @@ HEAD: Final = (
     "loads 1 s later.\nUnless stated, each partition has normal noise of 5 % a second."
 )
 TIMES: Final = 10
-EVENTS: Final = 3
+EVENTS: Final = 10
 HOURS: Final = 1
 KAFKA_TIMES: Final = 10
 BURST_TIMES: Final = 3
@@ -376,17 +376,18 @@ def stop_and_catch_up(length_s: float, factor: float) -> Callable[[float], float
     return lambda at_s: 0.0 if at_s < length_s else factor
 
 
+def seldom(words: str, shift: Callable[[float], float]) -> Course:
+    """Samples 10 s apart, as metrics reporters send them."""
+    return Course(words=words, shift=shift, interval_s=10.0, lasts_s=2 * WATCHED_S)
+
+
 STEPS: Final = (
     (15.0, Course(words="doubled", shift=step(2.0))),
     (15.0, Course(words="doubled, heavy tails", shift=step(2.0), noise=heavy)),
     (25.0, Course(words="half as much again", shift=step(1.5))),
     (25.0, Course(words="half as much again, heavy tails", shift=step(1.5), noise=heavy)),
-    (
-        35.0,
-        Course(
-            words="doubled, samples 10 s apart", shift=step(2.0), interval_s=10.0, lasts_s=120.0
-        ),
-    ),
+    (35.0, seldom("doubled, samples 10 s apart", step(2.0))),
+    (35.0, seldom("half as much again, samples 10 s apart", step(1.5))),
 )
 """Seconds that are required, and what happens."""
 QUIET: Final = (
@@ -396,6 +397,8 @@ QUIET: Final = (
     Course(words="doubled for 9 s", shift=burst(2.0, 9.0)),
     Course(words="doubled for 9 s, heavy tails", shift=burst(2.0, 9.0), noise=heavy),
     Course(words="fourfold for 9 s", shift=burst(4.0, 9.0)),
+    seldom("doubled for 9 s, samples 10 s apart", burst(2.0, 9.0)),
+    seldom("fourfold for 9 s, samples 10 s apart", burst(4.0, 9.0)),
     Course(
         words="consumers stop for 20 s and catch up",
         reads=stop_and_catch_up(20.0, 2.0),

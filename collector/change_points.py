@@ -21,6 +21,10 @@ PENALTY: Final = 4.0
 """Cost of each level, in noise variances times the logarithm of the number of rates."""
 NOISE_FLOOR: Final = 0.03
 """Least noise assumed, as a share of the mean rate: offsets are not read at one instant."""
+PARTIAL: Final = 0.2
+"""Least share of the change that shows in an interval within which it begins."""
+EARLIER_POINTS: Final = 4
+"""Rates before that interval that tell the earlier level."""
 _MAD: Final = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
@@ -75,6 +79,22 @@ def agrees(rates: Floats, start: Ints) -> Bools:
         gap = abs(level - float(before.mean())) if begin else level
         found[row] = abs(newest - level) <= 0.5 * gap
     return found
+
+
+def began_before(rates: Floats, start: int) -> bool:
+    """Whether a level that begins at `start` had begun within the interval before.
+
+    rates: (points,). That rate then lies between both levels: by `PARTIAL` of their gap and by
+    three standard deviations of the noise from the earlier one.
+    """
+    before = rates[max(0, start - 1 - EARLIER_POINTS) : start - 1]
+    if len(before) < LEAST_POINTS:
+        return False
+    earlier, level = float(np.median(before)), float(np.median(rates[start:]))
+    gap, rise = level - earlier, float(rates[start - 1]) - earlier
+    noise = max(float(before.std()), NOISE_FLOOR * abs(earlier))
+    least = max(PARTIAL * abs(gap), 3.0 * noise)
+    return rise * gap > 0.0 and least < abs(rise) <= abs(gap)
 
 
 def relative_error(rates: Floats, start: int) -> float:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.change_points import agrees, last_levels, relative_error
+from collector.change_points import agrees, began_before, last_levels, relative_error
+from collector.spark.vectors import LEAST_SPAN_MS
 from model.ids import BrokerId
 from model.snapshot.steadiness import Steadiness
 
@@ -147,8 +148,11 @@ class _Found:
         if not start:
             return
         began_ms = one.began_ms(start)
-        # The load may have changed within the first interval, so that is left out.
-        first_ms = int(one.times_ms[start])
+        # The load may have changed within the first interval, so that is left out. Where samples
+        # are seldom, it is kept if the change shows in the interval before.
+        seldom = int(one.times_ms[start]) - began_ms >= LEAST_SPAN_MS
+        whole = seldom and began_before(one.rates, start)
+        first_ms = began_ms if whole else int(one.times_ms[start])
         if one.partition is None:
             self.brokers[one.broker] = first_ms
             self.changed_ms = max(self.changed_ms or 0, began_ms)

@@ -10,6 +10,7 @@ from collector.change_points import (
     MATERIAL,
     Floats,
     agrees,
+    began_before,
     last_levels,
     relative_error,
 )
@@ -104,3 +105,22 @@ def test_the_error_of_a_level_covers_its_mean() -> None:
 
 def test_two_rates_give_no_error() -> None:
     assert relative_error(np.array([1.0, 1.1]), 0) == float("inf")
+
+
+@pytest.mark.parametrize("factor", [2.0, 1.5, 0.5])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_a_change_within_an_interval_had_begun_by_the_next(factor: float, share: float) -> None:
+    within = 1.0 + share * (factor - 1.0)
+    rates = noisy([1.0, 1.0, 1.0, 1.0, within, factor, factor], seed=4) ** 0.2
+    rates = np.array([1.0, 1.0, 1.0, 1.0, within, factor, factor]) * rates
+    assert np.mean([began_before(row, 5) for row in rates]) > 0.95
+
+
+@pytest.mark.parametrize("before", [1.0, 1.05, 0.8, 2.5])
+def test_a_change_between_two_intervals_had_not_begun(before: float) -> None:
+    rates = np.array([1.0, 1.0, 1.01, 1.0, before, 2.0, 2.0])
+    assert not began_before(rates, 5)
+
+
+def test_without_an_earlier_level_no_change_had_begun() -> None:
+    assert not began_before(np.array([1.0, 1.5, 2.0, 2.0]), 2)

@@ -71,6 +71,20 @@ def test_only_samples_after_a_step_count_on_that_broker(at: int) -> None:
     assert first == {1: 0, 2: at + 1, 3: 0}
 
 
+@pytest.mark.parametrize(("within", "first_s"), [(14, 50), (10, 60)])
+def test_seldom_samples_count_from_where_the_change_is_over(within: int, first_s: int) -> None:
+    """Records per interval of 10 s: the change shows in the one that ends at 50 s, or not."""
+    rows, latest = [], [0, 0]
+    for at, factor in enumerate((10, 10, 10, 10, within, 20, 20)):
+        for number in (0, 1):
+            latest[number] += 100 * (factor if number else 10)
+            records = latest[number]
+            place = {"partition": number, "broker": number + 1}
+            rows.append(sample(10 * (at + 1), **place, latest=records, local_bytes=records))
+    found = load_changes(table(rows))
+    assert found.brokers == {2: START_MS + 1000 * first_s}
+
+
 def test_the_loads_after_a_step_are_no_mixture() -> None:
     samples = window(step(7, {2, 3}))
     vectors = figures(load_vectors(load_changes(samples).kept(samples), Window(window_ms=15_000)))
