@@ -236,6 +236,36 @@ def _exchange(
 
 
 @compiled
+def make_whole(c: Columns, m: Masses, v: Array, rows: Array, r: PricingScratch) -> None:
+    """Put each of `rows`, in order, wholly where F rises least; updates the deviations v, (B, K).
+
+    For rows with one replica. Rows that are whole at home stay there.
+    """
+    brokers, dims = v.shape
+    q = np.empty((dims, brokers))
+    for i in range(len(rows)):
+        p = rows[i]
+        node = m.head[p]
+        if node == NONE:
+            continue
+        while node != NONE:
+            _add(c, v, p, m.at[node], -m.mass[node])
+            m.mass[node] = 0.0
+            node = m.next[node]
+        for b in range(brokers):
+            for d in range(dims):
+                own = c.lead[p, d] * c.scale[b, d]
+                q[d, b] = c.weight[d] * (2.0 * v[b, d] + own) * c.scale[b, d]
+        price_row(c, q, p, 0.0, r)
+        cheapest(c, p, r)
+        while m.next[m.head[p]] != NONE:
+            _drop_node(m, p, m.head[p])
+        m.at[m.head[p], 0] = r.best[0]
+        m.mass[m.head[p]] = 1.0
+        _add(c, v, p, m.at[m.head[p]], 1.0)
+
+
+@compiled
 def _forget_if_whole(c: Columns, m: Masses, p: int) -> None:
     """Remove the only node of a row if it is home again."""
     node, rf = m.head[p], c.rf[p]

@@ -18,7 +18,7 @@ from solver.kernels.compiled import changed
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses, new_masses
 from solver.kernels.smoothing import list_options
-from solver.search.dual import Relaxation, warm_up
+from solver.search.dual import Relaxation, prove_bound, solve_relaxation, warm_up
 
 GROUPS: Final = 60
 """Most groups of brokers, unless there are more classes."""
@@ -118,20 +118,46 @@ def deviations_of_groups(c: Columns, group: Ints, v: Floats) -> Floats:
     return total / np.sqrt(count)[:, None]
 
 
-def start_from_groups(r: Relaxation, home: Floats, seed: int, work: float) -> bool:
-    """Warm up a relaxation by one of groups of brokers; False where groups are not formed.
+class Groups:
+    """The relaxation of groups of brokers, beside that of single brokers."""
 
-    `home`, (B, K), are the deviations with all rows at home. Takes up to `work` work units.
-    """
-    group = find_groups(r.columns, home)
-    if group is None:
-        return False
-    u = deviations_of_groups(r.columns, group, home)
-    among = Relaxation(of_groups(r.columns, group), u, seed, r.stops)
-    warm_up(among, work, GROUP_SWEEPS)
-    r.work += among.work
-    r.masses, r.v = _spread(r, among, group, home)
-    return True
+    def __init__(self, r: Relaxation, home: Floats, group: Ints, seed: int) -> None:
+        self.single, self.home, self.group = r, home, group
+        u = deviations_of_groups(r.columns, group, home)
+        self.relaxation = Relaxation(of_groups(r.columns, group), u, seed, r.stops)
+        self.relaxation.mean = np.sqrt(np.bincount(group)).astype(np.float64)
+
+    @classmethod
+    def of(cls, r: Relaxation, home: Floats, seed: int) -> "Groups | None":
+        """Form groups; None where there are to be none.
+
+        `home`, (B, K), are the deviations with all rows at home.
+        """
+        group = find_groups(r.columns, home)
+        return None if group is None else cls(r, home, group, seed)
+
+    def warm_up(self, work: float) -> None:
+        """Warm up within about `work` work units, and spread moved partitions over brokers."""
+        before = self.relaxation.work
+        warm_up(self.relaxation, work, GROUP_SWEEPS)
+        self._spread(before)
+
+    def solve(self, work: float) -> None:
+        """Find prices within about `work` work units, and the bound that they prove.
+
+        Brokers of one group get equal prices. Partitions that move are spread over them again.
+        """
+        before, r = self.relaxation.work, self.single
+        solve_relaxation(self.relaxation, work)
+        each = np.sqrt(np.bincount(self.group))[:, None]
+        r.start = (self.relaxation.prices / each)[self.group]
+        prove_bound(r, r.start)
+        self._spread(before)
+
+    def _spread(self, before: float) -> None:
+        r = self.single
+        r.masses, r.v = _spread(r, self.relaxation, self.group, self.home)
+        r.work += self.relaxation.work - before
 
 
 def _spread(r: Relaxation, among: Relaxation, group: Ints, home: Floats) -> tuple[Masses, Floats]:

@@ -33,6 +33,9 @@ TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
 AGAIN: Final = (0.1, 0.01, 0.001)
 """The same where prices of a similar problem are known."""
 
+FROM_START: Final = TEMPERATURES[1:]
+"""The same from prices of groups of brokers."""
+
 WARM_SWEEPS: Final = 20
 """Sweeps over all rows before prices are optimised."""
 
@@ -76,6 +79,8 @@ class Relaxation:
         self.columns, self.stops = c, stops
         self.v: Floats = v.copy()
         """(B, K) deviations of the relaxed placement."""
+        self.mean: Floats = np.ones(len(v))
+        """(B,) load from which each broker deviates, in the unit of `scale`; more for groups."""
         self.rows: Ints = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
         """(m,) rows that may change."""
         prices = np.sort(c.price[self.rows][c.price[self.rows] > 0.0])
@@ -89,6 +94,8 @@ class Relaxation:
         """Best bound of F so far, before the refund of forced moves is subtracted."""
         self.prices: Floats = np.zeros((0, 0))
         """(B, K) dual prices that prove the bound."""
+        self.start: Floats | None = None
+        """(B, K) prices to begin with; None for those at the deviations."""
         self.work = 0.0
         """Work units spent."""
         q = unit_prices(c, 2.0 * c.weight * self.v)
@@ -103,9 +110,9 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
     asks to stop. At least one bound is computed.
     """
     end = r.work + work
-    pi = 2.0 * r.columns.weight * r.v
+    pi = 2.0 * r.columns.weight * r.v if r.start is None else r.start.copy()
     pi[~r.columns.holding] = 0.0
-    for temperature in TEMPERATURES:
+    for temperature in TEMPERATURES if r.start is None else FROM_START:
         _at_temperature(r, pi, temperature * r.price, end)
         if r.work >= end or r.stops():
             break
@@ -154,7 +161,7 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
         _solve_restricted(r, pi, t, end)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
-    _prove_bound(r, pi)
+    prove_bound(r, pi)
     drop_empty(r.columns, r.masses, r.rows)
 
 
@@ -170,7 +177,8 @@ def _solve_restricted(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     small = 1e-3 * r.price * t
     whole = np.ones(len(c.home), np.bool_)
     whole[split] = False
-    unsplit = sum_loads_at(c, np.flatnonzero(whole), c.home[whole])
+    # The kernels measure deviations from 1, so the rest of a group's mean is taken off here.
+    unsplit = sum_loads_at(c, np.flatnonzero(whole), c.home[whole]) + 1.0 - r.mean[:, None]
     each = len(options.cost) * WORK_PER_OPTION + options.load.size * WORK_PER_LOAD
     most = min(MOST_EVALUATIONS, int(max(0.0, end - r.work) / max(1e-12, each)))
     r.work += each * ascend(c, options, unsplit, t, pi, mass, most, small)
@@ -189,7 +197,7 @@ def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats
     return np.where(c.holding[:, None], found - 1.0, 0.0)
 
 
-def _prove_bound(r: Relaxation, pi: Floats) -> None:
+def prove_bound(r: Relaxation, pi: Floats) -> None:
     """Compute the bound of F that prices, (B, K), prove; keep the best in `r`.
 
     The prices are first rounded as a plan file has them, so that anybody can check the
@@ -197,6 +205,7 @@ def _prove_bound(r: Relaxation, pi: Floats) -> None:
     """
     in_file = np.array([[rounded(x) for x in row] for row in pi.tolist()])
     bound = dual_value(r.columns, in_file, r.scratch)
+    bound -= float(((r.mean - 1.0)[:, None] * in_file).sum())
     _spend(r, len(r.rows) // 4)
     if bound > r.bound:
         r.bound, r.prices = bound, in_file

@@ -22,9 +22,10 @@ from solver.kernels.problem_arrays import (
 )
 from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
-from solver.search.broker_groups import BROKER_SWEEPS, start_from_groups
+from solver.search.broker_groups import BROKER_SWEEPS, Groups
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
+from solver.search.diving import dive
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from solver.search.large_places import place_large, places_large
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
@@ -33,8 +34,14 @@ from solver.search.search import Search
 DUAL_SHARE: Final = 0.5
 """Share of the search budget that the dual prices may take, their warm-up included."""
 
+DIVE_SHARE: Final = 0.25
+"""Share of the search budget that diving may take."""
+
 WARM_SHARE: Final = 0.3
 """Share of the search budget that the warm-up may take."""
+
+GROUPS_SHARE: Final = 0.5
+"""Share of that for the prices of groups of brokers, where there are any."""
 
 EFFORTS: Final = (100, 1_000)
 """Steps per item in one annealing of a neighbourhood: many short runs gain most at
@@ -169,6 +176,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
     _warm_up(local, home, WARM_SHARE * work)
     _round_relaxed(local, home)
     _solve_dual(local, work)
+    _dive(local, DIVE_SHARE * work)
     _round_relaxed(local, home)
     if search.best is None:
         return False
@@ -199,10 +207,13 @@ def _search_within(local: LocalSearch, work: float) -> bool:
 def _warm_up(local: LocalSearch, home: State, work: float) -> None:
     """Bring the relaxed placement near its optimum; offer a first plan where brokers are many."""
     relaxation, seed = local.relaxation, local.search.limits.seed
-    if not start_from_groups(relaxation, home.v, seed, work):
+    groups = Groups.of(relaxation, home.v, seed)
+    if groups is None:
         warm_up(relaxation, work)
         return
+    groups.warm_up(work)
     _round_relaxed(local, home)
+    groups.solve(GROUPS_SHARE * work)
     warm_up(relaxation, work - relaxation.work, BROKER_SWEEPS)
 
 
@@ -271,6 +282,15 @@ def _solve_dual(local: LocalSearch, work: float) -> None:
     refund = float(search.problem.costs.refund.sum())
     prices = prices_in_file(search.problem, relaxation.prices)
     search.prove_by_prices(relaxation.bound - refund, prices)
+
+
+def _dive(local: LocalSearch, work: float) -> None:
+    """Make the rows whole step by step, where brokers are many."""
+    relaxation = local.relaxation
+    if relaxation.start is not None:
+        before = relaxation.work
+        dive(relaxation, work)
+        local.search.work += relaxation.work - before
 
 
 def _round_relaxed(local: LocalSearch, home: State) -> None:

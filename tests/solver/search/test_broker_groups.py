@@ -11,8 +11,8 @@ from solver.kernels.problem_arrays import Columns, find_columns, sum_loads_at
 from solver.kernels.smoothing import list_options
 from solver.problem.problem import compile_problem
 from solver.search import broker_groups
-from solver.search.broker_groups import deviations_of_groups, find_groups, start_from_groups
-from solver.search.dual import Relaxation
+from solver.search.broker_groups import Groups, deviations_of_groups, find_groups
+from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
@@ -56,7 +56,8 @@ def test_brokers_with_other_rules_are_in_other_groups() -> None:
 def test_several_replicas_and_few_brokers_are_left_to_single_brokers() -> None:
     for snapshot in (synthetic(12, 60, rf=3, seed=1), synthetic(11, 60, seed=1)):
         c = columns_of(snapshot)
-        assert find_groups(c, new_state(c, c.home).v) is None
+        home = new_state(c, c.home).v
+        assert Groups.of(Relaxation(c, home, 1), home, 1) is None
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -64,7 +65,17 @@ def test_masses_of_single_brokers_add_up_to_their_deviations(seed: int) -> None:
     c = columns_of(synthetic(12, 240, seed=seed))
     home = new_state(c, c.home).v
     r = Relaxation(c, home, seed)
-    assert start_from_groups(r, home, seed, 10.0)
+    groups = Groups.of(r, home, seed)
+    assert groups is not None
+    groups.warm_up(10.0)
+    _check_masses(r)
+    assert (r.v**2).sum() < 0.2 * (home**2).sum()
+    groups.solve(10.0)
+    _check_masses(r)
+
+
+def _check_masses(r: Relaxation) -> None:
+    c = r.columns
     split = r.rows[r.masses.head[r.rows] >= 0]
     assert len(split)
     options = list_options(c, r.masses, split)
@@ -77,4 +88,21 @@ def test_masses_of_single_brokers_add_up_to_their_deviations(seed: int) -> None:
         at = options.broker[:, 0]
         found[:, d] += np.bincount(at, mass * c.lead[row, d], len(found)) * c.scale[:, d]
     assert found == pytest.approx(r.v)
-    assert (r.v**2).sum() < 0.2 * (home**2).sum()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_bound_of_groups_is_below_that_of_single_brokers(seed: int) -> None:
+    c = columns_of(synthetic(12, 240, seed=seed))
+    home = new_state(c, c.home).v
+    alone, r = Relaxation(c, home, seed), Relaxation(c, home, seed)
+    warm_up(alone)
+    solve_relaxation(alone, 10.0)
+    groups = Groups.of(r, home, seed)
+    assert groups is not None
+    groups.warm_up(10.0)
+    groups.solve(10.0)
+    assert r.bound == pytest.approx(groups.relaxation.bound)
+    assert 0.5 * alone.bound < r.bound < 1.001 * alone.bound
+    warm_up(r, sweeps=4)
+    solve_relaxation(r, 10.0)
+    assert r.bound == pytest.approx(alone.bound, rel=0.01)
