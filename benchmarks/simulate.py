@@ -246,8 +246,9 @@ SECTIONS: Final[dict[str, Section]] = {
     "month": (
         "Memory over a month",
         f"{MONTH_DAYS} days of a cluster of 10 brokers and 1,000 partitions, with runs; resident "
-        "memory of the command, median of each quarter of its seconds. What grows is the cluster "
-        "at each hour, which is kept to judge the policy by hindsight; the loop keeps its size.",
+        "memory of the command, median of each quarter of its seconds. What is added are the "
+        "figures of each hour, which the result contains, and loops of the planner, which are "
+        "compiled when they are first needed; the loop keeps its size.",
         month,
     ),
     "executors": (
