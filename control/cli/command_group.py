@@ -7,6 +7,7 @@ imported when the command runs, or when its own help or completion is asked for.
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
@@ -68,6 +69,11 @@ class Command(TyperCommand):
             param.expose_value = False
         return [*ignored, *own]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments and options; a usage error names the value that does not fit."""
+        with _values_named():
+            return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line; required arguments are bare, as in POSIX.
 
@@ -98,6 +104,11 @@ class CommandGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = LazyCommands(self.entries, self.module)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As for a command."""
+        with _values_named():
+            return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands in the order of the table, without former names."""
@@ -145,6 +156,35 @@ class LazyCommands(Mapping[str, Any]):
             context_settings=CONTEXT,
         )(guarded(with_settings(getattr(module, function))))
         return typer.main.get_command(one)
+
+
+@contextmanager
+def _values_named() -> Iterator[None]:
+    """Word the errors of Typer's types, which are pydantic's and do not name the value."""
+    try:
+        yield
+    except typer.BadParameter as exc:
+        errors = getattr(exc.__cause__, "errors", None)
+        if errors is not None:
+            exc.message = _value_words(errors()[0])
+        raise
+
+
+def _value_words(error: dict[str, Any]) -> str:
+    value, limits = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "int_parsing" | "int_type" | "int_from_float":
+            return f"{value!r} is not a whole number"
+        case "int_parsing_size":
+            return f"{value} is too large"
+        case "float_parsing" | "float_type" | "finite_number":
+            return f"{value!r} is not a number"
+        case "greater_than_equal":
+            return f"{value} is less than {limits['ge']}"
+        case "less_than_equal":
+            return f"{value} is more than {limits['le']}"
+        case _:
+            return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _group(entry: CommandEntry) -> Any:

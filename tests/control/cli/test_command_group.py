@@ -158,6 +158,25 @@ def test_an_unknown_theme_is_refused_with_the_closest(here: Path, name: str) -> 
     assert message in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("simulate --days x", "'--days': 'x' is not a whole number"),
+        ("simulate --days 1.5", "'--days': '1.5' is not a whole number"),
+        ("simulate --days 0", "'--days': 0 is less than 1"),
+        ("simulate --days 400", "'--days': 400 is more than 366"),
+        ("simulate --growth x", "'--growth': 'x' is not a number"),
+        ("plan --effort x", "'--effort': 'x' is not one of 'quick', 'good', 'best'."),
+        ("topic set-replicas orders x", "'REPLICAS': 'x' is not a whole number"),
+        ("broker remove x", "'ID': 'x' is not a broker id"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(arguments: str, words: str) -> None:
+    run = CliRunner().invoke(app, arguments.split())
+    assert run.exit_code == 2
+    assert f"Error: Invalid value for {words}" in run.output
+
+
 def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None:
     (here / "own.toml").write_text('[screen]\ntheme = "nonsense"\n')
     arguments = ["plan", "--snapshot", "s.json", "--config", "own.toml"]
