@@ -1,11 +1,12 @@
 """Brokers that take no new replicas until they are included again: marks, and cordons beside them.
 
-A task that is open, or a mark of another kind, forbids both.
+A task that is open, or a mark of another kind, forbids both. The mark of a broker that is dead or
+gone can be ended whatever its kind: no leaders return to it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.operations import refuse_marked
@@ -15,18 +16,30 @@ from control.tasks.task_files import Marks, TaskFiles
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState
 
+if TYPE_CHECKING:
+    from executor.client.responses import ClusterView
+
 
 class RunningExecutor(CordonExecutor, Protocol):
     """What ends cordons and knows the journals; `executor.executor.Executor` fits."""
+
+    def cluster(self) -> "ClusterView":
+        """The live brokers."""
+        ...
 
     def runs(self, journal_dir: Path, cluster_id: str) -> object:
         """Bring the journals of the archive here."""
         ...
 
 
-def refuse_marking(files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId]) -> None:
-    """Raise GuardrailRefused where brokers can be neither excluded nor included now."""
-    _refuse(files, files.marks(cluster_id), cluster_id, brokers)
+def refuse_marking(
+    files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId], away: Collection[BrokerId] = ()
+) -> None:
+    """Raise GuardrailRefused where brokers can be neither excluded nor included now.
+
+    away: those that are dead or gone, and to be included.
+    """
+    _refuse(files, files.marks(cluster_id), cluster_id, brokers, away)
 
 
 def includable(live: Iterable[Broker], marks: Marks, cluster_id: str) -> tuple[Broker, ...]:
@@ -84,26 +97,39 @@ def include(
     may_uncordon: raises where these cordons must stay. Raises as `Executor.uncordon` and
     `refuse_marking` do; the marks then stay.
     """
-    refuse_marking(files, cluster_id, brokers)
+    away = {*brokers} - executor.cluster().alive
+    refuse_marking(files, cluster_id, brokers, away)
     executor.runs(journal_dir, cluster_id)
     if cordoned := sorted(cordoned_brokers(journal_dir, cluster_id) & {*brokers}):
         may_uncordon(cordoned)
         uncordon(executor, cordoned, journal_dir, cluster_id, by, say)
-    return _change(files, cluster_id, brokers, lambda marks: unmarked(marks, cluster_id, brokers))
+    return _change(
+        files, cluster_id, brokers, lambda marks: unmarked(marks, cluster_id, brokers), away
+    )
 
 
 def _change(
-    files: TaskFiles, cluster_id: str, brokers: Sequence[BrokerId], change: Callable[[Marks], Marks]
+    files: TaskFiles,
+    cluster_id: str,
+    brokers: Sequence[BrokerId],
+    change: Callable[[Marks], Marks],
+    away: Collection[BrokerId] = (),
 ) -> Marks:
     """Change marks, unless a task has been requested for one of the brokers meanwhile."""
 
     def checked(marks: Marks) -> Marks:
-        _refuse(files, marks, cluster_id, brokers)
+        _refuse(files, marks, cluster_id, brokers, away)
         return change(marks)
 
     return files.change_marks(cluster_id, checked)
 
 
-def _refuse(files: TaskFiles, marks: Marks, cluster_id: str, brokers: Sequence[BrokerId]) -> None:
+def _refuse(
+    files: TaskFiles,
+    marks: Marks,
+    cluster_id: str,
+    brokers: Sequence[BrokerId],
+    away: Collection[BrokerId],
+) -> None:
     refuse_conflicts(files.of(cluster_id), brokers)
-    refuse_marked(marks, cluster_id, brokers, AWAY)
+    refuse_marked(marks, cluster_id, [b for b in brokers if b not in away], AWAY)

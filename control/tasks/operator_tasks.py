@@ -7,6 +7,7 @@ from control.loop.dependencies import TaskSite
 from control.tasks import exclusion, task_runner
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
+from control.tasks.demotion import ENDS
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts
 from control.tasks.task_cordons import cordon, end_cordons
@@ -65,7 +66,7 @@ class OperatorTasks:
         """
         continued, members = self.continued, snapshot.header.brokers
         continued.refuse_barred()
-        brokers = named.among(members)
+        brokers = named.among(members, ends=operation in ENDS)
         if operation is Operation.REPLACE and len(brokers) != 1:
             raise ConfigError(f"replace takes one broker at a time, not {len(brokers)}")
         asked = TaskRequest(
@@ -122,11 +123,13 @@ class OperatorTasks:
         """
         files, cluster_id = self._files, snapshot.header.cluster_id
         members: Sequence[Broker] = snapshot.header.brokers
-        if not excluded:
-            live = [b for b in members if b.state is not BrokerState.DEAD]
-            members = exclusion.includable(live, files.marks(cluster_id), cluster_id)
-        brokers = named.among(members)
-        exclusion.refuse_marking(files, cluster_id, brokers)
+        if excluded:
+            brokers = named.among(members)
+            exclusion.refuse_marking(files, cluster_id, brokers)
+            return brokers
+        live = [b for b in members if b.state is not BrokerState.DEAD]
+        brokers = named.among(exclusion.includable(live, files.marks(cluster_id), cluster_id))
+        exclusion.refuse_marking(files, cluster_id, brokers, away={*brokers} - {b.id for b in live})
         return brokers
 
     def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:

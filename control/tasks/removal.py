@@ -33,11 +33,17 @@ MOST_NAMED: Final = 5
 
 
 def brokers_of(
-    members: Sequence[Broker], ids: Iterable[int], racks: Iterable[str], noun: str = "broker"
+    members: Sequence[Broker],
+    ids: Iterable[int],
+    racks: Iterable[str],
+    noun: str = "broker",
+    *,
+    ends: bool = False,
 ) -> list[BrokerId]:
     """Live brokers that ids and racks name, ascending.
 
-    noun: `live broker` where members have no others.
+    noun: `live broker` where members have no others. ends: whether a demotion is to be undone,
+    which is given up where the broker does not return.
 
     Raises ConfigError: an id or a rack is unknown, a broker named by its id is dead, or nothing
     is named.
@@ -48,10 +54,12 @@ def brokers_of(
         if broker not in known:
             raise ConfigError(f"there is no {noun} {broker}; known: {_ids(known) or 'none'}")
         if known[broker].state is BrokerState.DEAD:
-            raise ConfigError(
-                f"broker {broker} is dead; start it, or create its replicas on other brokers with "
-                "plimsoll cluster repair"
+            way = (
+                f"end its mark with plimsoll broker include {broker}"
+                if ends
+                else "create its replicas on other brokers with plimsoll cluster repair"
             )
+            raise ConfigError(f"broker {broker} is dead; start it, or {way}")
     for rack in racks:
         found.update(_in_rack(members, rack))
     if not found:

@@ -59,9 +59,9 @@ class NamedBrokers:
             raise ConfigError("no broker is named; give ids or --rack RACK")
         return cls(tuple(ids), tuple(racks))
 
-    def among(self, members: Sequence[Broker]) -> tuple[BrokerId, ...]:
+    def among(self, members: Sequence[Broker], *, ends: bool = False) -> tuple[BrokerId, ...]:
         """Their ids, ascending. Raises ConfigError as `brokers_of`."""
-        return tuple(brokers_of(members, self.ids, self.racks))
+        return tuple(brokers_of(members, self.ids, self.racks, ends=ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,14 +131,16 @@ def _work(
     from control.cli.console import operator
     from control.cli.task_work import now_ms, request
     from control.tasks.broker_task import Operation
+    from control.tasks.demotion import ENDS
     from control.tasks.removal import brokers_of
     from control.tasks.task_request import TaskRequest
 
     def asked(snapshot: "Snapshot") -> TaskRequest:
-        members = snapshot.header.brokers
+        members, operation = snapshot.header.brokers, Operation(name)
+        ends = operation in ENDS
         return TaskRequest(
-            operation=Operation(name),
-            brokers=tuple(brokers_of(members, ids or (), racks or ())),
+            operation=operation,
+            brokers=tuple(brokers_of(members, ids or (), racks or (), ends=ends)),
             onto=None if onto is None else brokers_of(members, [onto], ())[0],
             by=operator(),
             at_ms=now_ms(),

@@ -194,6 +194,24 @@ def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:
     assert "there is no broker 9; known: 1, 2, 3" in unknown
 
 
+@pytest.mark.parametrize("switch", [("demote",), ("maintenance", "on")], ids=["demoted", "kept"])
+def test_the_mark_of_a_dead_broker_ends_whatever_its_kind(
+    at: SimulatedTask, switch: tuple[str, ...]
+) -> None:
+    """`maintenance off` refused it as dead, and `include` named `maintenance off`."""
+    off = ("undemote",) if switch[0] == "demote" else ("maintenance", "off")
+    plimsoll("broker", switch[0], "3", *switch[1:], *CHANGING)
+    at.cluster.kill(BrokerId(3))
+    refused = plimsoll("broker", off[0], "3", *off[1:], *CHANGING, code=2).stderr
+    assert "start it, or end its mark with plimsoll broker include 3" in " ".join(refused.split())
+    plimsoll("broker", "include", "3")
+    assert at.states == {}
+    at.cluster.revive(BrokerId(3))
+    at.cluster.advance(60)
+    plimsoll("broker", off[0], "3", *off[1:], *CHANGING)
+    assert _leaders(at) == [place[0] for place in PLACES]
+
+
 def test_marks_of_an_open_task_are_its_own(at: SimulatedTask) -> None:
     task = at.request()
     for command in ("exclude", "include"):
