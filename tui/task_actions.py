@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from control.tasks.broker_task import Operation, brokers_text, request_text
-from control.tasks.demotion import ENDS
 from control.tasks.task_listing import ListedTask, TaskListing
 from control.tasks.task_request import NamedBrokers
 from model.errors import ConfigError, PlimsollError
@@ -126,9 +125,7 @@ class TaskActions:
     ) -> None:
         """Plan a request in the background, and show the plan."""
         try:
-            words = request_text(
-                operation, named.among(snapshot.header.brokers, ends=operation in ENDS), onto
-            )
+            words = request_text(operation, named.among(snapshot.header.brokers, operation), onto)
         except ConfigError as exc:
             self._warn(str(exc))
             return

@@ -7,7 +7,6 @@ from control.loop.dependencies import TaskSite
 from control.tasks import exclusion, task_runner
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
-from control.tasks.demotion import ENDS
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts
 from control.tasks.task_cordons import cordon, end_cordons
@@ -66,7 +65,7 @@ class OperatorTasks:
         """
         continued, members = self.continued, snapshot.header.brokers
         continued.refuse_barred()
-        brokers = named.among(members, ends=operation in ENDS)
+        brokers = named.among(members, operation)
         if operation is Operation.REPLACE and len(brokers) != 1:
             raise ConfigError(f"replace takes one broker at a time, not {len(brokers)}")
         asked = TaskRequest(

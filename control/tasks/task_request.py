@@ -59,9 +59,14 @@ class NamedBrokers:
             raise ConfigError("no broker is named; give ids or --rack RACK")
         return cls(tuple(ids), tuple(racks))
 
-    def among(self, members: Sequence[Broker], *, ends: bool = False) -> tuple[BrokerId, ...]:
-        """Their ids, ascending. Raises ConfigError as `brokers_of`."""
-        return tuple(brokers_of(members, self.ids, self.racks, ends=ends))
+    def among(
+        self, members: Sequence[Broker], asked: Operation | None = None
+    ) -> tuple[BrokerId, ...]:
+        """Their ids, ascending. Raises ConfigError as `brokers_of`.
+
+        asked: what is requested for them, if that is known.
+        """
+        return tuple(brokers_of(members, self.ids, self.racks, ends=asked in ENDS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
