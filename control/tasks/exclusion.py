@@ -6,7 +6,7 @@ gone can be ended whatever its kind: no leaders return to it.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.operations import refuse_marked
@@ -18,6 +18,10 @@ from model.snapshot.snapshot import Broker, BrokerState
 
 if TYPE_CHECKING:
     from executor.client.responses import ClusterView
+
+
+INCLUDABLE: Final = "live or marked broker"
+"""What `includable` returns, as messages name one."""
 
 
 class RunningExecutor(CordonExecutor, Protocol):

@@ -127,7 +127,8 @@ class OperatorTasks:
             exclusion.refuse_marking(files, cluster_id, brokers)
             return brokers
         live = [b for b in members if b.state is not BrokerState.DEAD]
-        brokers = named.among(exclusion.includable(live, files.marks(cluster_id), cluster_id))
+        known = exclusion.includable(live, files.marks(cluster_id), cluster_id)
+        brokers = named.among(known, noun=exclusion.INCLUDABLE)
         exclusion.refuse_marking(files, cluster_id, brokers, away={*brokers} - {b.id for b in live})
         return brokers
 

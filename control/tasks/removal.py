@@ -42,8 +42,8 @@ def brokers_of(
 ) -> list[BrokerId]:
     """Live brokers that ids and racks name, ascending.
 
-    noun: `live broker` where members have no others. ends: whether a demotion is to be undone,
-    which is given up where the broker does not return.
+    noun: `live broker` where members have no others, or as `exclusion.INCLUDABLE`. ends:
+    whether a demotion is to be undone, which is given up where the broker does not return.
 
     Raises ConfigError: an id or a rack is unknown, a broker named by its id is dead, or nothing
     is named.

@@ -170,7 +170,9 @@ def end_cordons(
             why = str(exc)
         else:
             return
-    say(f"{left.named} cordoned still ({why}); plimsoll {left.include} --allow-changes ends that")
+    are = "is" if len(left.paths or left.brokers) == 1 else "are"
+    way = f"plimsoll {left.include} --allow-changes"
+    say(f"{left.named} {are} still cordoned ({why}); {way} ends that")
 
 
 # ---- what is left

@@ -60,13 +60,13 @@ class NamedBrokers:
         return cls(tuple(ids), tuple(racks))
 
     def among(
-        self, members: Sequence[Broker], asked: Operation | None = None
+        self, members: Sequence[Broker], asked: Operation | None = None, noun: str = "broker"
     ) -> tuple[BrokerId, ...]:
         """Their ids, ascending. Raises ConfigError as `brokers_of`.
 
-        asked: what is requested for them, if that is known.
+        asked: what is requested for them, if that is known. noun: as of `brokers_of`.
         """
-        return tuple(brokers_of(members, self.ids, self.racks, ends=asked in ENDS))
+        return tuple(brokers_of(members, self.ids, self.racks, noun, ends=asked in ENDS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,8 @@ def amount(path: Path, line: int, name: str, cell: str) -> float:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """Suffix for a message about an unknown name: the closest known name, or all."""
+    if not known:
+        return "; there are none"
     found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     if found:
         return f"; did you mean {found[0]!r}?"

@@ -258,7 +258,7 @@ def include(
             files,
             journals,
             cluster_id,
-            brokers_of(members, ids or (), rack or ()),
+            brokers_of(members, ids or (), rack or (), exclusion.INCLUDABLE),
             by=operator(),
             say=print_line,
             may_uncordon=may_uncordon,

@@ -272,7 +272,7 @@ def test_a_dead_broker_is_included_only_where_it_is_marked(tmp_path: Path) -> No
         tasks.markable(named, seen, excluded=True)
     assert tasks.markable(named, seen, excluded=False) == (4,)
     assert "it is dead or fenced" in tasks.include(CLUSTER, [BrokerId(4)], "bob")
-    with pytest.raises(ConfigError, match="there is no broker 4"):
+    with pytest.raises(ConfigError, match="there is no live or marked broker 4"):
         tasks.markable(named, seen, excluded=False)
 
 

@@ -290,6 +290,7 @@ def test_other_directories_wait_for_an_interrupted_task(make: Make) -> None:
     assert "1:/a" in plimsoll("task", "list").stdout
     assert at.cordons == {1: "/a"}
     kept = plimsoll("task", "cancel")
+    assert "/a of broker 1 is still cordoned" in words(kept.stderr)
     assert "plimsoll disk include 1 /a --allow-changes ends that" in words(kept.stderr)
     plimsoll("rollback", *CHANGING)
     plimsoll(*REMOVE, "1", "/b", *CHANGING)

@@ -168,6 +168,7 @@ def test_a_cancelled_task_ends_the_cordon_or_says_how_to(at: SimulatedTask, allo
     cancelled = plimsoll("task", "cancel", *(["--allow-changes"] if allowed else []))
     assert at.cordons == ({} if allowed else {4: "*"})
     if not allowed:
+        assert "broker 4 is still cordoned (changes are not allowed)" in cancelled.stderr
         assert "plimsoll broker include 4 --allow-changes ends that" in cancelled.stderr
         (note,) = cordon_notes(at.folder / "journal", "simulated", ())
         assert "plimsoll has cordoned broker 4, and nothing asks for that any longer" in note
@@ -191,7 +192,7 @@ def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:
     assert "the cordon of broker 4 was not changed: it is dead or fenced" in gone
     assert at.states == {}
     unknown = plimsoll("broker", "include", "9", code=2).stderr
-    assert "there is no broker 9; known: 1, 2, 3" in unknown
+    assert "there is no live or marked broker 9; known: 1, 2, 3" in unknown
 
 
 @pytest.mark.parametrize("switch", [("demote",), ("maintenance", "on")], ids=["demoted", "kept"])

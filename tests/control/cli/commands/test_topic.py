@@ -53,6 +53,13 @@ def test_a_dry_run_shows_plan_waves_and_peaks_and_changes_nothing(at: SimulatedT
     assert "no plan does so with fewer bytes" in text
 
 
+def test_a_cluster_without_topics_says_so(at: SimulatedTask) -> None:
+    """The list of known topics was empty."""
+    at.cluster.partitions.clear()
+    missing = plimsoll(*SET, TOPIC, "3", *CHANGING, code=2)
+    assert "there is no topic 'orders'; there are none" in words(missing.stderr)
+
+
 def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) -> None:
     for topic in ("orders.eu", "orders.us", "returns"):
         new = at.partition(0, (1, 2), topic)
