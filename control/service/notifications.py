@@ -8,7 +8,9 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -230,14 +232,16 @@ class Receiver:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             data = json.dumps(notice.document).encode() + b"\n"
             await asyncio.wait_for(process.communicate(data), timeout_s)
         finally:
             if process.returncode is None:
+                # With the processes that it has started, which would live on otherwise.
                 with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode:
             raise Undelivered(f"exit code {process.returncode}", again=False)

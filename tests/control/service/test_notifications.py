@@ -1,8 +1,10 @@
 """Notifications against a local server: payloads, retries, equal lines, and receivers that hang."""
 
+import asyncio
 import contextlib
 import json
 import logging
+import os
 import queue
 import socket
 import sys
@@ -18,6 +20,7 @@ import pytest
 from control.service.notifications import (
     MOST_QUEUED,
     MOST_TRIES,
+    Message,
     Notice,
     Notifications,
     NotifyHandler,
@@ -282,6 +285,25 @@ def test_a_command_gets_the_line_on_stdin(opened: Open, tmp_path: Path) -> None:
     assert tried([failing], NOTICE) == {"command (1)": "exit code 3"}
     missing = receiver("command", command=["/no/such/program"])
     assert tried([missing], NOTICE) == {"command (1)": "No such file or directory"}
+
+
+def test_a_command_ends_with_the_processes_that_it_started(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = '{ echo up; sleep 100; echo alive; } > "$0" & wait'
+    hangs = receiver("command", command=["/bin/sh", "-c", script, str(pipe)])
+
+    async def given_up() -> str:
+        sent = asyncio.create_task(hangs.send(Message(NOTICE, 0.0), WAIT_S))
+        with await asyncio.to_thread(pipe.open) as end:
+            assert await asyncio.to_thread(end.readline) == "up\n"
+            # What the timeout does, too, but at once.
+            sent.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sent
+            return end.read()
+
+    assert asyncio.run(given_up()) == ""
 
 
 def test_a_receiver_that_fails_for_a_while_is_tried_again(server: Server, opened: Open) -> None:
