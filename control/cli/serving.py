@@ -24,6 +24,7 @@ from control.cruise_control.executing import ExecutionParts
 from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
+from control.service.audit_log import AuditOutcome
 from control.service.cluster_context import CLUSTER
 from control.service.control_socket import ControlSocket
 from control.service.http_access import HttpAccess
@@ -422,7 +423,7 @@ class Service:
             self._listen_to_log(loop)
             words = f"the settings stay as they are, since they cannot be used: {exc}"
             loop.warn(words, LogEvent.SETTINGS_REJECTED)
-            self._audited("reload", words)
+            self._audited("reload", words, AuditOutcome.REFUSED)
             self._state.reloaded("failed")
         else:
             self._listen_to_log(loop)
@@ -504,10 +505,12 @@ class Service:
             LogEvent.RUN_INTERRUPTED,
         )
 
-    def _audited(self, action: str, message: str) -> None:
-        """Record what a signal made the service do."""
+    def _audited(
+        self, action: str, message: str, outcome: AuditOutcome = AuditOutcome.DONE
+    ) -> None:
+        """Record what a signal made the service do, or what it refused."""
         try:
-            self._actions.note(action, message)
+            self._actions.note(action, message, outcome)
         except OSError as exc:
             if self._loop is not None:
                 self._loop.warn(

@@ -135,15 +135,13 @@ class OperatorActions:
                 # Not waiting: the lock of a busy loop must not delay the renewal of a lease.
                 self._pass_pause(self.loop, wait=False)
 
-    def note(self, action: str, message: str) -> None:
-        """Record what a signal made the service do.
+    def note(self, action: str, message: str, outcome: AuditOutcome = AuditOutcome.DONE) -> None:
+        """Record what a signal made the service do, or what it refused.
 
         Raises OSError where the audit log cannot be written.
         """
         record = self._record(action, ActionRequest(by=""), UNKNOWN, AuditVia.SIGNAL, "")
-        self._audit.append(
-            record.model_copy(update={"outcome": AuditOutcome.DONE, "message": message})
-        )
+        self._audit.append(record.model_copy(update={"outcome": outcome, "message": message}))
 
     def order(
         self, plan_hash: str, by: str, detail: str, act: Callable[["Loop"], ActionResult]

@@ -22,7 +22,7 @@ from typing import Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from control.service.audit_log import AuditLog
+from control.service.audit_log import AuditLog, read_audit
 from tests.control.service.test_audit_log import record
 from tests.support.cli_offline import PLIMSOLL, plimsoll, refused, usual
 from tests.support.tls_certificates import Authority
@@ -174,6 +174,8 @@ def test_systemd_hears_of_start_life_reloads_and_end(tmp_path: Path, systemd: Sy
         assert systemd.wait_for("STOPPING") == "STOPPING=1"
         assert service.process.wait(WAIT_S) == 0
         assert "Traceback" not in service.log.read_text()
+    audit = [(a.action, a.outcome) for a in read_audit(tmp_path / "state")]
+    assert audit == [("reload", "refused"), ("reload", "done"), ("end the service", "done")]
 
 
 def test_the_settings_of_a_reload_are_used(tmp_path: Path) -> None:
