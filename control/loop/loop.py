@@ -1117,6 +1117,7 @@ class Loop(Closing):
     def _run_progressed(self, progress: RunProgress) -> None:
         """Log what changed in the run, and show it."""
         self._note_steering()
+        self.previous_runs.saw(progress)
         with self._changed:
             for line in run_lines(self._state.run, progress):
                 self.note(line.text, line.event, level=line.level, narrated=True)

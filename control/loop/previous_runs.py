@@ -10,7 +10,7 @@ from control.loop.run_thread import Runner
 from control.loop.view import LoopView
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.plan.plan import Plan
-from model.run import RunState
+from model.run import RunProgress, RunState
 
 if TYPE_CHECKING:
     from executor.journal.journal_replay import Replay
@@ -42,7 +42,7 @@ class PreviousRuns:
         self._begin, self._warn = begin, warn
         self._cluster_id: str | None = None
         self.interrupted: PastRun | None = None
-        """The most recent run, if its process ended before the run did."""
+        """The most recent run, if its process ended before the run did and none has begun since."""
 
     def __call__(self, view: LoopView) -> None:
         """Remember the cluster, and check once for an interrupted run."""
@@ -65,6 +65,16 @@ class PreviousRuns:
             interrupted = newest.state is RunState.INTERRUPTED and newest.is_unfinished
             if interrupted and not is_changing(self._journal_dir, cluster_id):
                 self.interrupted = newest
+
+    def saw(self, run: RunProgress) -> None:
+        """Forget the interrupted run once another one has begun: only the newest resumes.
+
+        run: progress of a run of this process.
+        """
+        # One that fails its checks leaves no journal.
+        began, found = run.state is not RunState.CHECKING, self.interrupted
+        if began and found is not None and found.run_id != run.run_id:
+            self.interrupted = None
 
     def look_again(self) -> None:
         """Check for an interrupted run with the next view once more."""

@@ -1,14 +1,17 @@
 """A loop that resumes the run which an earlier process left, before anything else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from control.loop.previous_runs import PreviousRuns
 from model.errors import ClusterUnreachable, PlanOutdated, PlimsollError
-from model.run import RunReport, RunState
+from model.plan.plan import Plan
+from model.run import RunProgress, RunReport, RunState
 from tests.support.control.loop_parts import START_MS, LoopBench, RecordingExecutor, loop_bench
 
 REPORT = RunReport(
@@ -110,3 +113,45 @@ def test_a_pause_holds_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     found.loop.unpause()
     found.turns(1, 20.0)
     assert found.executor.resumed == 1
+
+
+@dataclass
+class ObservedExecutor(RecordingExecutor):
+    """Shows a run in its checks, and then once it has begun."""
+
+    seen: list[bool] = field(default_factory=list)
+    """Whether the interrupted run was known after each state."""
+    known: Callable[[], bool] = lambda: True
+
+    def execute(
+        self, plan: Plan, *, observe: Callable[[RunProgress], None], **order: Any
+    ) -> RunReport:
+        for state in (RunState.CHECKING, RunState.RUNNING):
+            observe(
+                RunProgress(
+                    run_id="run-1",
+                    plan_hash=plan.hash,
+                    state=state,
+                    moves=(),
+                    started_at_ms=START_MS,
+                )
+            )
+            self.seen.append(self.known())
+        return super().execute(plan, observe=observe, **order)
+
+
+def test_once_another_run_has_begun_it_is_not_offered_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(self: PreviousRuns, _cluster_id: str) -> None:
+        self.interrupted = cast("Any", SimpleNamespace(run_id="run-0"))
+
+    monkeypatch.setattr(PreviousRuns, "_check", check)
+    executor = ObservedExecutor()
+    found = loop_bench(tmp_path, executor, settings={"resume": False})
+    executor.known = lambda: found.loop.previous_runs.interrupted is not None
+    found.turns(1, 0.0)
+    assert executor.known()
+    found.turns(10, 20.0)
+    assert executor.seen[:2] == [True, False]
+    assert not executor.known()
