@@ -89,6 +89,15 @@ def host_of(broker: BrokerId) -> str:
     return f"broker-{broker}"
 
 
+def cpu_percent(broker: Broker, loads: Loads) -> float:
+    """The CPU load of a broker in percent of its cores; of one core where they are unknown."""
+    return PERCENT * loads.get(Resource.CPU, 0.0) / _cores(broker)
+
+
+def _cores(broker: Broker) -> float:
+    return broker.capacity.get(Resource.CPU, 0.0) or 1.0
+
+
 def _broker_row(broker: Broker, loads: Loads) -> dict[str, Any]:
     capacity = broker.capacity
     cores, disk = capacity.get(Resource.CPU, 0.0), capacity.get(Resource.DISK, 0.0)
@@ -102,7 +111,7 @@ def _broker_row(broker: Broker, loads: Loads) -> dict[str, Any]:
         "BrokerState": state_word(broker),
         "DiskMB": used / MIB,
         "DiskPct": PERCENT * used / disk if disk else 0.0,
-        "CpuPct": PERCENT * loads.get(Resource.CPU, 0.0) / (cores or 1.0),
+        "CpuPct": cpu_percent(broker, loads),
         "LeaderNwInRate": led_in / KIB,
         "FollowerNwInRate": max(0.0, net_in - led_in) / KIB,
         "NwOutRate": loads.get(Resource.NET_OUT, 0.0) / KIB,
@@ -127,6 +136,9 @@ def partition_load(snapshot: Snapshot, request: Request) -> dict[str, Any]:
     columns, resource = snapshot.partitions, _resource(request)
     rows = np.flatnonzero(_chosen(snapshot, request))
     loads = {each: _column(snapshot, each) for each in Resource}
+    # Before they are sorted: brokers may differ.
+    cores = {int(b.id): _cores(b) for b in snapshot.header.brokers}
+    loads[Resource.CPU] *= PERCENT / np.array([cores.get(b, 1.0) for b in columns.leader.tolist()])
     order = rows[np.argsort(-loads[resource][rows], kind="stable")]
     most = request.values.get("entries")
     if most is not None and most < 1:
@@ -140,7 +152,7 @@ def partition_load(snapshot: Snapshot, request: Request) -> dict[str, Any]:
                 "partition": pid.partition,
                 "leader": leader,
                 "followers": [int(b) for b in snapshot.replicas(row) if b != leader],
-                "cpu": PERCENT * float(loads[Resource.CPU][row]),
+                "cpu": float(loads[Resource.CPU][row]),
                 "networkInbound": float(loads[Resource.NET_IN][row]) / KIB,
                 "networkOutbound": float(loads[Resource.NET_OUT][row]) / KIB,
                 "disk": float(loads[Resource.DISK][row]) / MIB,

@@ -15,6 +15,7 @@ from control.cruise_control.load_documents import (
     VERSION,
     Loads,
     broker_stats,
+    cpu_percent,
     loads_of,
 )
 from control.cruise_control.state_documents import balancedness, proposal_document
@@ -25,7 +26,6 @@ from model.plan.plan import ANY_DIR, Move
 from model.snapshot.snapshot import BrokerState, Count, Resource, Snapshot
 
 _STATISTICS: Final = {
-    "cpu": (Resource.CPU, 1 / PERCENT),
     "networkInbound": (Resource.NET_IN, KIB),
     "networkOutbound": (Resource.NET_OUT, KIB),
     "disk": (Resource.DISK, MIB),
@@ -33,7 +33,7 @@ _STATISTICS: Final = {
     "replicas": (Count.REPLICAS, 1.0),
     "leaderReplicas": (Count.LEADERS, 1.0),
 }
-"""The measure of each statistic, and its unit in plimsoll's."""
+"""The measure of each statistic but CPU, and its unit in plimsoll's."""
 
 
 def optimisation_result(found: Planned, *, verbose: bool) -> dict[str, Any]:
@@ -127,9 +127,11 @@ def _inside_of(snapshot: Snapshot) -> Callable[[Move], int]:
 
 def _statistics(snapshot: Snapshot, loads: Mapping[BrokerId, Loads]) -> dict[str, Any]:
     """Of the live brokers' loads after the plan."""
-    dead = {b.id for b in snapshot.header.brokers if b.state is BrokerState.DEAD}
-    rows = [load for broker, load in loads.items() if broker not in dead] or [{}]
+    live = [b for b in snapshot.header.brokers if b.state is not BrokerState.DEAD]
+    rows = [loads.get(broker.id, {}) for broker in live] or [{}]
     found: dict[str, dict[str, float]] = {"AVG": {}, "STD": {}, "MIN": {}, "MAX": {}}
+    percent = [cpu_percent(b, load) for b, load in zip(live, rows, strict=False)] or [0.0]
+    _add(found, "cpu", np.array(percent))
     for name, (measure, unit) in _STATISTICS.items():
         _add(found, name, np.array([load.get(measure, 0.0) for load in rows]) / unit)
     topics = len(snapshot.header.topics) or 1

@@ -15,7 +15,7 @@ from control.service.service_state import ServiceState
 from model.errors import ConfigError
 from model.goals.goals import Goal, Goals
 from model.snapshot.snapshot import BrokerState, Count, LogDir, Resource, StorageKind
-from tests.control.cruise_control.test_reads import seen
+from tests.control.cruise_control.test_reads import seen, with_cores
 from tests.support.control.cruise_bench import CruiseClient, Reply, served
 from tests.support.control.cruise_schema import check
 from tests.support.control.loop_parts import MB, cluster, with_state
@@ -95,6 +95,21 @@ def test_only_named_brokers_receive(uneven: CruiseClient) -> None:
     query = "rebalance?json=true&dryrun=true&verbose=true&destination_broker_ids=3"
     found = planned(uneven, query)
     assert {b for p in found["proposals"] for b in p["newReplicas"]} == {3}
+
+
+def test_statistics_of_cpu_are_those_of_the_brokers(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    loads = {Resource.NET_IN: [1.0] * 4, Resource.CPU: [4.0, 0.5, 0.25, 2.0]}
+    snapshot = clusters.wide(with_cores(8.0, 4.0, 2.0), [(1,), (2,), (3,), (1,)], loads)
+    seen(tmp_path, state, parts, with_state(snapshot, 3, BrokerState.DEAD))
+    found = planned(client, "rebalance?json=true&dryrun=true")
+    rows = found["loadAfterOptimization"]["brokers"]
+    percent = [row["CpuPct"] for row in rows if row["BrokerState"] != "DEAD"]
+    statistics = found["goalSummary"][0]["clusterModelStats"]["statistics"]
+    assert 0 < statistics["AVG"]["cpu"] < 100
+    assert statistics["AVG"]["cpu"] == pytest.approx(sum(percent) / 2)
+    assert (statistics["MIN"]["cpu"], statistics["MAX"]["cpu"]) == (min(percent), max(percent))
 
 
 def test_excluded_topics_stay(uneven: CruiseClient) -> None:

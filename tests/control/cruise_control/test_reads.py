@@ -19,7 +19,7 @@ from model.goals.goals import Goal, Goals
 from model.ids import PartitionId
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import BrokerState, Count, Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import Broker, BrokerState, Count, Resource, Snapshot, StorageKind
 from tests.support.control.cruise_bench import CruiseClient, served
 from tests.support.control.cruise_schema import check
 from tests.support.control.loop_parts import (
@@ -48,6 +48,13 @@ def seen(tmp_path: Path, state: ServiceState, parts: CruiseControl, snapshot: Sn
     loop.turn(observer)
     assert loop.view.snapshot is not None
     return loop.view
+
+
+def with_cores(*cores: float) -> list[Broker]:
+    """Three brokers, of which the first have these cores."""
+    capacity = [{Resource.CPU: count} for count in cores] + [{}] * 3
+    members = zip(clusters.brokers(3), capacity, strict=False)
+    return [broker.model_copy(update={"capacity": own}) for broker, own in members]
 
 
 def test_the_state_is_answered_before_anything_is_known(client: CruiseClient) -> None:
@@ -184,6 +191,18 @@ def test_loads_of_brokers_have_cruise_controls_units(
     assert (one["NetworkInCapacity"], two["NetworkInCapacity"]) == (4, 0)
     only = client.get("load?json=true&capacity_only=true").json["brokers"][0]
     assert (only["NetworkInCapacity"], only["Leaders"], only["DiskMB"]) == (4, 0, 0)
+
+
+def test_cpu_of_partitions_is_in_percent_of_their_leaders_cores(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    loads = {Resource.NET_IN: [1.0] * 3, Resource.CPU: [2.0, 0.5, 0.25]}
+    snapshot = clusters.wide(with_cores(8.0, 1.0), [(1,), (2,), (3,)], loads)
+    seen(tmp_path, state, parts, snapshot)
+    records = client.get("partition_load?json=true&resource=cpu").json["records"]
+    # The cores of broker 3 are unknown.
+    found = [(record["partition"], record["cpu"]) for record in records]
+    assert found == [(1, 50.0), (0, 25.0), (2, 25.0)]
 
 
 def test_loads_of_partitions_are_sorted_and_filtered(
