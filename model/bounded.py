@@ -3,9 +3,12 @@
 Every reader of files uses these, so that limits and messages are the same.
 """
 
+import errno
 import gzip
 import math
+import os
 import re
+import stat
 import tomllib
 import zlib
 from collections.abc import Iterator
@@ -53,15 +56,18 @@ class InvalidJson(ValueError):
         """Counted from 1; None where the reason names the place."""
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES, what: str = "") -> bytes:
+def read_bytes(
+    path: Path, most: int = MOST_BYTES, what: str = "", *, regular: bool = False
+) -> bytes:
     """The bytes of a file, decompressed where its name ends in `.gz`.
 
-    what: what the file is, for messages, with a blank at its end.
+    what: what the file is, for messages, with a blank at its end. regular: for plimsoll's own
+    files; a pipe, which would make the reader wait, is refused. Others may be pipes.
 
     Raises ConfigError: it cannot be read, or holds more than `most` bytes.
     """
     try:
-        with _opened(path) as file:
+        with _opened(path, regular) as file:
             data = file.read(most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
         raise ConfigError(f"cannot read {what}{path}: not a gzip file") from exc
@@ -76,9 +82,21 @@ def read_bytes(path: Path, most: int = MOST_BYTES, what: str = "") -> bytes:
     return data
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path, regular: bool) -> IO[bytes]:
+    if regular:
+        return open(path, "rb", opener=_regular)
     # gzip's reader decompresses no more than is asked of it.
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]  # both read bytes
+
+
+def _regular(name: str, flags: int) -> int:
+    """Open a file without waiting for a writer; folders are left to the caller."""
+    handle = os.open(name, flags | os.O_NONBLOCK)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a regular file")
 
 
 def parse_json(data: str | bytes) -> Any:

@@ -23,7 +23,9 @@ def read_sealed(path: Path, kind: str, instead: str) -> dict[str, Any]:
     instead: what to do without the file, in words. Raises ConfigError as `read_document` does,
     and where the file is damaged or was edited.
     """
-    return parse_sealed(read_bytes(path, what=f"the {kind} file "), path, kind, instead)
+    return parse_sealed(
+        read_bytes(path, what=f"the {kind} file ", regular=True), path, kind, instead
+    )
 
 
 def parse_sealed(data: bytes, where: Path | str, kind: str, instead: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Files of tasks: written in one step, with a checksum, and never guessed at."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,17 @@ def test_a_file_that_cannot_be_trusted_is_named(tmp_path: Path, harm: object, wo
         with pytest.raises(ConfigError, match=words) as failed:
             read()
         assert str(path) in str(failed.value)
+
+
+def test_a_pipe_in_place_of_a_task_is_named(tmp_path: Path) -> None:
+    """Reading it waited for a writer without end."""
+    files = TaskFiles(tmp_path)
+    add(files, 4)
+    pipe = files.path("remove-5")
+    os.mkfifo(pipe)
+    (task,), (why,) = files.readable()
+    assert task.brokers == (4,)
+    assert f"{pipe}: not a regular file" in why
 
 
 def test_a_renamed_file_is_not_another_task(tmp_path: Path) -> None:
