@@ -37,6 +37,7 @@ from control.cruise_control.requests import (
     PERMISSIONS,
     PLANNED,
     PREFIX,
+    REVIEW_ID,
     SETTLED,
     BadRequest,
     Endpoint,
@@ -44,7 +45,7 @@ from control.cruise_control.requests import (
     bad,
     parsed,
 )
-from control.cruise_control.reviews import review_board
+from control.cruise_control.reviews import REVIEWED, review_board, reviewed
 from control.cruise_control.settled_answers import permissions, settled
 from control.cruise_control.state_documents import StateSources, state
 from control.cruise_control.user_tasks import (
@@ -329,6 +330,9 @@ class CruiseControlApi:
         """Compute an answer; errors are answers, too."""
         method, path = asked.endpoint.method, f"/{asked.endpoint.name}"
         try:
+            if REVIEW_ID in asked.values and asked.endpoint.name != REVIEWED:
+                # Nothing that has not been reviewed is done under an id.
+                reviewed(self._tasks.state_dir, asked)
             return work(asked)
         except BadRequest as exc:
             return error(400, bad(method, path, str(exc)))
@@ -347,6 +351,8 @@ class CruiseControlApi:
         return done(review_board(self._tasks.state_dir, asked, now_ms))
 
     def _planned(self, asked: Request, task: UserTask) -> Answer:
+        if REVIEW_ID in asked.values:
+            return self._execution.reviewed(asked, task, self._snapshot())
         if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
             return self._execution.order(asked, task, self._snapshot())
         return self._planning.dry_run(asked, task, self._snapshot())

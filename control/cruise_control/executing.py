@@ -14,14 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from control.cruise_control.answers import ONGOING, REFUSED, Answer, Failed, done
-from control.cruise_control.dry_runs import OPERATION_OF, Planned
+from control.cruise_control.dry_runs import OPERATION_OF, UNSUPPORTED, Planned
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.load_documents import VERSION
 from control.cruise_control.planning import Planning
-from control.cruise_control.requests import BadRequest, Request
-from control.cruise_control.reviews import review, review_board
+from control.cruise_control.requests import REVIEW_ID, BadRequest, Request
+from control.cruise_control.reviews import (
+    ReviewStatus,
+    review,
+    review_board,
+    review_status,
+    reviewed,
+)
 from control.cruise_control.user_tasks import TaskStatus, UserTask, UserTasks
 from control.loop import questions
+from control.loop.questions import Question
 from control.service.audit_log import AuditVia
 from control.service.operator_actions import (
     UNKNOWN,
@@ -40,7 +47,7 @@ from control.tasks.task_runner import cancel
 from executor.journal.run_history import past_runs
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.log_events import LogEvent, named
-from model.plan.plan import Plan
+from model.plan.plan import Plan, read_plan
 from model.run import RunState
 from model.snapshot.snapshot import Snapshot
 from model.units import listed
@@ -50,8 +57,12 @@ if TYPE_CHECKING:
 
 ORDER_VALID_S: Final = 3600.0
 """Age at which an order that has not begun is no longer executed."""
+BEGIN_S: Final = 60.0
+"""Seconds within which the run of an approved plan begins."""
 MOST_NAMED: Final = 3
 """Changes of the cluster that are named in a reason."""
+_PLANNED_BY: Final = (*UNSUPPORTED, "destination_broker_ids", "excluded_topics", "goals")
+"""Parameters that would make a plan another one than that under review."""
 _log = logging.getLogger("plimsoll.service")
 
 
@@ -118,6 +129,38 @@ class Execution:
                         parts.files, made, client_name(task.client), self._now_ms(), "not executed"
                     )
                 raise
+            return answer
+
+    def reviewed(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
+        """Answer with the run that the approval of a plan under review has started.
+
+        Nothing is executed for this, since `review` does that. Raises BadRequest for parameters
+        that do not belong to the plan, Failed where it was not approved, or can no longer be shown.
+        """
+        parts = self._needed()
+        state_dir, number = parts.actions.state_dir, request.values[REVIEW_ID]
+        question = reviewed(state_dir, request)
+        for name in ("dryrun", *_PLANNED_BY):
+            if request.values.get(name):
+                raise BadRequest(f"{REVIEW_ID}={number} means a plan as it is; leave out {name}")
+        named = f"the plan {question.plan_hash[:12]} of request {number} under review"
+        match review_status(question, state_dir, self._now_ms()):
+            case ReviewStatus.PENDING:
+                raise Failed(f"{named} is not approved; approve it with review?approve={number}")
+            case ReviewStatus.DISCARDED:
+                raise Failed(f"{named} was discarded")
+        plan = read_plan(questions.plan_file(state_dir / questions.FOLDER, question.plan_hash))
+        if plan.hash != question.plan_hash:
+            raise Failed(f"{named} is no longer kept; it was approved, which starts its run")
+        if why := outdated(plan, snapshot):
+            raise Failed(
+                f"{named} was approved, which started its run, and the cluster has changed since: "
+                f"{why}; state shows a run in progress"
+            )
+        with self._one:
+            found = Planned(snapshot=snapshot, goals=plan.goals, plan=plan)
+            answer = replace(self._planning.result(request, found), executes=True)
+            self._tasks.end(task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash)
             return answer
 
     def stop(self, request: Request, client: str) -> Answer:
@@ -267,21 +310,53 @@ class Execution:
             return self._status_on_brokers(parts, task)
         if loop is None or loop.running:
             return None
+        since_ms, review = task.started_at_ms, self._review_of(parts, task)
+        if REVIEW_ID in dict(task.parameters):
+            # Its run may have begun before the task.
+            since_ms = 0 if review is None else review.asked_at_ms
         past = past_runs(parts.journal_dir, cluster_id)
         runs = [
-            run
-            for run in past
-            if run.plan.hash == task.plan_hash and run.started_at_ms >= task.started_at_ms
+            run for run in past if run.plan.hash == task.plan_hash and run.started_at_ms >= since_ms
         ]
         if runs and runs[-1] is not past[-1]:
             # Only the newest run can be resumed.
             return _AFTER.get(runs[-1].state, TaskStatus.FAILED)
         if runs:
             return _AFTER.get(runs[-1].state)
+        if REVIEW_ID in dict(task.parameters):
+            return self._status_before_run(parts, task, review)
         if task.task_id in self._ordered:
             # Its checks have refused it before the first request.
             return TaskStatus.FAILED
         return self._again(parts, task)
+
+    def _review_of(self, parts: ExecutionParts, task: UserTask) -> Question | None:
+        """The review that a task means; None without one, or where it is not kept any more."""
+        if REVIEW_ID not in dict(task.parameters):
+            return None
+        for found in questions.questions(parts.actions.state_dir):
+            # The same plan may have been asked for once more since.
+            if found.plan_hash == task.plan_hash and found.asked_at_ms <= task.started_at_ms:
+                return found
+        return None
+
+    def _status_before_run(
+        self, parts: ExecutionParts, task: UserTask, review: Question | None
+    ) -> TaskStatus | None:
+        """The status of a task that waits for the run of an approved plan."""
+        if review is None:
+            return TaskStatus.FAILED
+        match review_status(review, parts.actions.state_dir, self._now_ms()):
+            case ReviewStatus.APPROVED:
+                return None
+            case ReviewStatus.SUBMITTED if not self._is_late(task):
+                return None
+        # Its checks have refused it before the first request.
+        return TaskStatus.FAILED
+
+    def _is_late(self, task: UserTask) -> bool:
+        """Whether the run of an approved plan would have begun by now."""
+        return self._now_ms() - task.started_at_ms > 1000 * BEGIN_S
 
     def _status_on_brokers(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
         found = parts.files.read(task.operation)

@@ -19,7 +19,7 @@ from model.plan.plan import Plan, read_plan
 KIND: Final = "plimsoll.kept-plan"
 MOST_KEPT: Final = 50
 """Plans kept; the oldest are removed when there are more."""
-_IGNORED: Final = FORM | {"dryrun", "reason", "review_id", "stop_ongoing_execution"}
+_IGNORED: Final = FORM | {"dryrun", "reason", "stop_ongoing_execution"}
 """Parameters that do not change the plan."""
 _log = logging.getLogger("plimsoll.service")
 

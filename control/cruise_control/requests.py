@@ -27,6 +27,8 @@ MOST_ITEMS: Final = 1_000
 """Brokers, goals or ids in one list."""
 FORM: Final = frozenset({"json", "get_response_schema", "doas", "verbose", "super_verbose"})
 """Parameters that change how an answer looks, and not what is done."""
+REVIEW_ID: Final = "review_id"
+"""The parameter that names a request under review."""
 
 FOR_VIEWERS: Final = frozenset({"kafka_cluster_state", "user_tasks", "review_board"})
 """Reads that need no more than Cruise Control's role VIEWER; others need USER."""
@@ -43,6 +45,7 @@ class Kind(StrEnum):
 
     FLAG = "true or false"
     NUMBER = "a whole number"
+    ID = "an id"
     SHARE = "a number"
     TEXT = "text"
     NAMES = "names, separated by commas"
@@ -133,9 +136,10 @@ _PLANNED: Final = (
     | _kinds(
         Kind.NUMBER,
         "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
-        "concurrent_leader_movements broker_concurrent_leader_movements review_id "
+        "concurrent_leader_movements broker_concurrent_leader_movements "
         "replication_throttle execution_progress_check_interval_ms",
     )
+    | _kinds(Kind.ID, REVIEW_ID)
     | _kinds(Kind.NAMES, "goals replica_movement_strategies")
     | _kinds(Kind.REGEX, "excluded_topics")
     | _kinds(Kind.TEXT, "data_from")
@@ -209,7 +213,7 @@ _STOP: Final = _endpoint(
     "POST",
     "stop_proposal_execution",
     _kinds(Kind.FLAG, "force_stop stop_external_agent"),
-    _kinds(Kind.NUMBER, "review_id"),
+    _kinds(Kind.ID, REVIEW_ID),
 )
 _REVIEWS: Final = (
     _endpoint("GET", "review_board", _kinds(Kind.BROKERS, "review_ids")),
@@ -229,13 +233,14 @@ _SETTLED: Final = (
             Kind.NUMBER,
             "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
             "concurrent_intra_broker_partition_movements concurrent_leader_movements "
-            "broker_concurrent_leader_movements execution_progress_check_interval_ms review_id",
+            "broker_concurrent_leader_movements execution_progress_check_interval_ms",
         ),
+        _kinds(Kind.ID, REVIEW_ID),
         _kinds(Kind.BROKERS, "drop_recently_removed_brokers drop_recently_demoted_brokers"),
         _kinds(Kind.FLAG, "min_isr_based_concurrency_adjustment"),
     ),
-    _endpoint("POST", "pause_sampling", _kinds(Kind.NUMBER, "review_id")),
-    _endpoint("POST", "resume_sampling", _kinds(Kind.NUMBER, "review_id")),
+    _endpoint("POST", "pause_sampling", _kinds(Kind.ID, REVIEW_ID)),
+    _endpoint("POST", "resume_sampling", _kinds(Kind.ID, REVIEW_ID)),
     _endpoint(
         "POST",
         "rightsize",
@@ -330,6 +335,8 @@ def _parsed(name: str, kind: Kind, text: str) -> Any:
             return _flag(name, text)
         case Kind.NUMBER:
             return _number(name, text)
+        case Kind.ID:
+            return _natural(name, _number(name, text))
         case Kind.SHARE:
             return _share(name, text)
         case Kind.TEXT:

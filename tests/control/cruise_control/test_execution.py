@@ -36,7 +36,7 @@ from tests.control.service.test_operator_actions import ASKS, PEER
 from tests.support.control.cruise_bench import CruiseClient, served
 from tests.support.control.cruise_schema import check
 from tests.support.control.cruise_site import UNEVEN, Start
-from tests.support.control.loop_parts import MB, cluster, with_state
+from tests.support.control.loop_parts import MB, cluster, constrained, with_state
 from tests.support.tui.terminals import LONG_S
 
 DRY = "rebalance?json=true&dryrun=true&verbose=true"
@@ -344,6 +344,76 @@ def test_a_waiting_plan_is_discarded(start: Start) -> None:
     (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
     found = site.client.post(f"review?json=true&discard={row['Id']}").json["RequestInfo"]
     assert [r["Status"] for r in found] == ["DISCARDED"]
+    assert site.executor.plans == []
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("rebalance?dryrun=false&review_id=999", 500, "there is no request 999 under review"),
+        ("rebalance?dryrun=true&review_id=999", 500, "there is no request 999 under review"),
+        ("rebalance?dryrun=false&review_id=-5", 400, "review_id is not below 0 and below 2^31"),
+        ("rebalance?dryrun=false&review_id=x", 400, "review_id is a whole number, not 'x'"),
+        ("rebalance?dryrun=false&review_id={}", 500, "is not approved; approve it with review?"),
+        ("rebalance?dryrun=true&review_id={}", 400, "means a plan as it is; leave out dryrun"),
+        ("rebalance?goals=CpuCapacityGoal&review_id={}", 400, "as it is; leave out goals"),
+        ("add_broker?dryrun=false&brokerid=1&review_id={}", 500, "under review is a rebalance;"),
+        ("stop_proposal_execution?review_id=4", 500, "there is no request 4 under review"),
+        ("stop_proposal_execution?review_id={}", 500, "is a rebalance; leave out review_id"),
+        ("resume_sampling?review_id=4", 500, "there is no request 4 under review"),
+    ],
+)
+def test_nothing_is_done_for_an_id_that_was_not_approved(
+    query: str, status: int, words: str, start: Start
+) -> None:
+    site = start(ASKS, TriggerTable())
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
+    reply = result(site.client, "POST", f"{query.format(row['Id'])}&json=true")
+    assert (reply.status, words in reply.error) == (status, True), reply.text
+    assert site.executor.plans == []
+    assert site.loop.question is not None
+    assert not site.loop.moving
+
+
+def test_an_order_with_the_id_of_an_approved_plan_is_answered_with_its_run(start: Start) -> None:
+    site = start(ASKS, TriggerTable(), journals=True)
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    assert site.loop.question is not None
+    plan_hash = site.loop.question.plan_hash
+    (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
+    assert site.client.post(f"review?json=true&approve={row['Id']}").status == 200
+    assert site.loop.wait(lambda v: v.run is not None, LONG_S)
+    order = f"{ORDER}&review_id={row['Id']}"
+    reply = result(site.client, "POST", order)
+    assert reply.status == 200, reply.text
+    check(reply.json, "optimizationResult", "OptimizationResult")
+    assert [p["topicPartition"]["partition"] for p in reply.json["proposals"]] == [1, 2]
+    site.parts.api.settle("cluster-one")
+    assert site.statuses() == ["InExecution"]
+    found = site.client.get("state?json=true&substates=executor").json["ExecutorState"]
+    assert found["triggeredUserTaskId"] == reply.task_id
+    # Once the replicas lie where the plan has them, no other plan takes its place.
+    site.observer.snapshots[:] = [moved := constrained(cluster([1] * 3, [MB] * 3), a=1)]
+    site.executor.finish.set()
+
+    def has_ended() -> bool:
+        site.parts.api.settle("cluster-one")
+        return site.statuses() == ["Completed"] and site.loop.view.snapshot is moved
+
+    site.until(has_ended)
+    late = result(site.client, "POST", f"{order}&reason=late")
+    assert (late.status, "was approved, which started its run" in late.error) == (500, True)
+    assert [plan.hash for plan in site.executor.plans] == [plan_hash]
+
+
+def test_a_discarded_plan_is_not_executed_by_its_id(start: Start) -> None:
+    site = start(ASKS, TriggerTable())
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
+    assert site.client.post(f"review?json=true&discard={row['Id']}").status == 200
+    reply = result(site.client, "POST", f"{ORDER}&review_id={row['Id']}")
+    assert (reply.status, "under review was discarded" in reply.error) == (500, True)
     assert site.executor.plans == []
 
 
