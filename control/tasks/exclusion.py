@@ -64,11 +64,14 @@ def exclude(
 ) -> Marks:
     """Mark brokers as excluded; all marks are returned. Raises as `refuse_marking` does.
 
-    reason: empty for that of the mark that a broker has.
+    reason: empty for that of the mark that a broker has. The mark of a draining broker, which
+    keeps more away, stays as it is: see `draining_notes`.
     """
 
     def excluded(marks: Marks) -> Marks:
-        known = {m.broker: m.reason for m in marks if m.cluster_id == cluster_id}
+        own = [m for m in marks if m.cluster_id == cluster_id]
+        known = {m.broker: m.reason for m in own}
+        draining = {m.broker for m in own if m.state is BrokerState.DRAINING}
         new = [
             BrokerMark(
                 cluster_id=cluster_id,
@@ -79,10 +82,21 @@ def exclude(
                 reason=reason or known.get(broker, "excluded"),
             )
             for broker in brokers
+            if broker not in draining
         ]
         return marked(marks, new)
 
     return _change(files, cluster_id, brokers, excluded)
+
+
+def draining_notes(marks: Marks, cluster_id: str, brokers: Collection[BrokerId]) -> list[str]:
+    """Why brokers that were to be excluded are not, in sentences; marks: as after `exclude`."""
+    return [
+        f"broker {m.broker} stays draining ({m.reason}, by {m.by}), which keeps new replicas away, "
+        "too"
+        for m in marks
+        if m.cluster_id == cluster_id and m.broker in brokers and m.state is BrokerState.DRAINING
+    ]
 
 
 def include(

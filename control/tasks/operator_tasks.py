@@ -135,10 +135,12 @@ class OperatorTasks:
     def exclude(self, cluster_id: str, brokers: Sequence[BrokerId], by: str) -> str:
         """Keep new replicas away from brokers, and cordon them; moves nothing.
 
-        brokers: as `markable` returns them. Returns what became of the cordons, in sentences.
+        brokers: as `markable` returns them. Returns what became of the cordons, and of brokers that
+        are draining, in sentences.
         """
         continued, said = self.continued, list[str]()
-        exclusion.exclude(self._files, cluster_id, brokers, by=by, at_ms=continued.now_ms())
+        marks = exclusion.exclude(self._files, cluster_id, brokers, by=by, at_ms=continued.now_ms())
+        said += exclusion.draining_notes(marks, cluster_id, brokers)
         try:
             with continued.connect() as executor:
                 cordon(executor, brokers, continued.journal_dir, cluster_id, by, said.append)

@@ -214,6 +214,8 @@ def exclude(
     files = compose.task_files(settings)
     by = operator()
     found = exclusion.exclude(files, cluster_id, brokers, by=by, at_ms=now_ms(), reason=reason)
+    for note in exclusion.draining_notes(found, cluster_id, brokers):
+        print_line(note)
     if allow_changes:
         with contextlib.closing(compose.executor(settings)) as executor:
             cordon(executor, brokers, compose.journal_dir(settings), cluster_id, by, print_line)

@@ -101,6 +101,14 @@ def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
     assert (at.states, at.cordons) == ({}, {})
 
 
+def test_an_emptied_broker_stays_draining_when_it_is_excluded(at: SimulatedTask) -> None:
+    """Its mark became `excluded`, with the removal as the reason."""
+    plimsoll("broker", "remove", "4", *CHANGING)
+    said = plimsoll("broker", "exclude", "4", "2", "--reason", "old disks").stderr
+    assert "broker 4 stays draining (task remove-4-" in said
+    assert at.states == {2: BrokerState.EXCLUDED, 4: BrokerState.DRAINING}
+
+
 def test_include_connects_once(at: SimulatedTask, monkeypatch: pytest.MonkeyPatch) -> None:
     plimsoll("broker", "exclude", "2", "--allow-changes")
     connected: list[object] = []
