@@ -441,6 +441,13 @@ class Executor(Closing):
         """Remove what `cordon_dirs` has set for these directories; raises as that does."""
         return self._cordon_of(broker, without_dirs(paths), journal_dir, by)
 
+    def log_dirs(self, broker: BrokerId) -> tuple[str, ...]:
+        """Paths of a live broker's log directories, sorted; raises as the call does.
+
+        Empty where the rights do not show them.
+        """
+        return tuple(sorted(view.path for view in self._admin.log_dirs(broker, ())))
+
     def knows_cordons(self, broker: BrokerId) -> bool:
         """Whether a live broker has `cordoned.log.dirs` (4.3); raises as the call does."""
         return CORDONED in self._admin.broker_configs(broker, [CORDONED])

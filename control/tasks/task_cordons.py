@@ -4,18 +4,21 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from control.tasks.broker_marks import AWAY, BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from executor.platforms.cordons import ALREADY, NOT_OURS, CordonChange, cordoned_by_us
-from model.errors import ExecutionStopped, PlimsollError, RightsMissing
+from model.errors import ConfigError, ExecutionStopped, PlimsollError, RightsMissing
 from model.ids import BrokerId
 from model.units import listed
 
 if TYPE_CHECKING:
+    from executor.client.responses import ClusterView
     from executor.platforms.cordons import OwnCordon
 
+_MOST_NAMED: Final = 5
+"""Brokers or log directories named in a sentence."""
 _QUIET = (ALREADY, NOT_OURS)
 """Notes that are not worth a sentence."""
 
@@ -140,6 +143,49 @@ def uncordon_dirs(
     elif change.note not in _QUIET:
         say(f"the cordon of {named} was not changed: {change.note}")
     return change.changed
+
+
+class DirsExecutor(CordonExecutor, Protocol):
+    """What knows log directories, too; `executor.executor.Executor` fits."""
+
+    def cluster(self) -> "ClusterView":
+        """The cluster and its live brokers."""
+        ...
+
+    def log_dirs(self, broker: BrokerId) -> tuple[str, ...]:
+        """Paths of a live broker's log directories; empty where they are not shown."""
+        ...
+
+
+def refuse_unknown_dirs(
+    executor: DirsExecutor, broker: BrokerId, paths: Sequence[str], journal_dir: Path
+) -> None:
+    """Raise ConfigError where a broker, or a log directory of it, is unknown.
+
+    What plimsoll has cordoned is known, though the broker may be dead or lack it by now.
+    """
+    view = executor.cluster()
+    own = cordoned_by_us(journal_dir, view.cluster_id)
+    if broker not in view.alive:
+        if broker in own:
+            return
+        ids = listed(sorted(view.alive), 2 * _MOST_NAMED)
+        raise ConfigError(f"there is no live broker {broker}; known: {ids or 'none'}")
+    try:
+        dirs = executor.log_dirs(broker)
+    except RightsMissing:
+        return
+    known = {_trimmed(path) for path in (*dirs, *(own[broker].dirs if broker in own else ()))}
+    for path in paths if dirs else ():
+        if _trimmed(path) not in known:
+            raise ConfigError(
+                f"broker {broker} has no log directory {path}; known: "
+                f"{listed(sorted(known), _MOST_NAMED)}"
+            )
+
+
+def _trimmed(path: str) -> str:
+    return path.rstrip("/") or "/"
 
 
 def _and(change: CordonChange) -> str:

@@ -104,7 +104,11 @@ def include(
     allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
-    """End the cordons that `disk remove` has set. Raises GuardrailRefused where not allowed."""
+    """End the cordons that `disk remove` has set.
+
+    Raises GuardrailRefused where not allowed, and ConfigError where the broker or a directory is
+    unknown.
+    """
     import contextlib
 
     from control import compose
@@ -112,12 +116,16 @@ def include(
     from control.cli.output_types import CordonAnswer
     from control.cli.plan_execution import refuse_read_only
     from control.render.text import answer_text
+    from control.tasks.task_cordons import refuse_unknown_dirs
     from model.ids import BrokerId
 
     refuse_read_only(allow_changes, "end the cordons of log directories")
     with contextlib.closing(compose.executor(settings)) as executor:
+        journals = compose.journal_dir(settings)
+        executor.runs(journals, executor.cluster().cluster_id)
+        refuse_unknown_dirs(executor, BrokerId(broker), paths, journals)
         change = executor.uncordon_dirs(
-            BrokerId(broker), paths, journal_dir=compose.journal_dir(settings), by=operator()
+            BrokerId(broker), paths, journal_dir=journals, by=operator()
         )
     answer = CordonAnswer(
         broker=BrokerId(broker), paths=tuple(paths), changed=change.changed, note=change.note

@@ -93,6 +93,20 @@ def test_one_directory_after_the_other_stays_empty(make: Make, known: bool) -> N
     assert at.where(1)["/b"]
 
 
+def test_an_unknown_broker_or_directory_is_no_cordon_that_ends(make: Make) -> None:
+    """Both were answered with success."""
+    at = make()
+    include = ("disk", "include")
+    missing = plimsoll(*include, "77", "/zzz", "--allow-changes", code=2)
+    assert "there is no live broker 77; known: 1, 2, 3, 4" in words(missing.stderr)
+    unknown = plimsoll(*include, "1", "/zzz", "--allow-changes", code=2)
+    assert "broker 1 has no log directory /zzz; known: /a, /b, /c" in words(unknown.stderr)
+    plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    at.cluster.kill(BrokerId(1))
+    dead = plimsoll(*include, "1", "/a", "--allow-changes")
+    assert "it is dead or fenced" in dead.stdout
+
+
 def test_a_directory_of_an_excluded_broker_stays_cordoned_for_itself(make: Make) -> None:
     at = make()
     plimsoll(*REMOVE, "1", "/a", *CHANGING)
