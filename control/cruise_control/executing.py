@@ -44,6 +44,7 @@ from control.tasks.removal import refuse_conflicts
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_request import UNSIGNED
 from control.tasks.task_runner import cancel
+from executor.journal.lock import is_changing
 from executor.journal.run_history import past_runs
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.log_events import LogEvent, named
@@ -90,6 +91,8 @@ class Execution:
         """parts: None where clients may only read and plan."""
         self._parts, self._tasks, self._kept = parts, tasks, kept
         self._planning, self._now_ms = planning, now_ms
+        self._began_at_ms = now_ms()
+        """Runs from before are not those of this process."""
         self._one = threading.Lock()
         self._ordered: set[str] = set()
         """User tasks whose orders this process has given."""
@@ -308,7 +311,9 @@ class Execution:
         loop = parts.actions.loop
         if task.operation:
             return self._status_on_brokers(parts, task)
-        if loop is None or loop.running:
+        # Before the journals: what is resumed in between must not look interrupted.
+        is_left = loop is not None and not loop.may_resume
+        if loop is None or loop.running or is_changing(parts.journal_dir, cluster_id):
             return None
         since_ms, review = task.started_at_ms, self._review_of(parts, task)
         if REVIEW_ID in dict(task.parameters):
@@ -322,7 +327,8 @@ class Execution:
             # Only the newest run can be resumed.
             return _AFTER.get(runs[-1].state, TaskStatus.FAILED)
         if runs:
-            return _AFTER.get(runs[-1].state)
+            is_left = is_left and runs[-1].started_at_ms <= self._began_at_ms
+            return _AFTER.get(runs[-1].state, TaskStatus.FAILED if is_left else None)
         if REVIEW_ID in dict(task.parameters):
             return self._status_before_run(parts, task, review)
         if task.task_id in self._ordered:

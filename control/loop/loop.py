@@ -289,6 +289,12 @@ class Loop(Closing):
         """Whether a run of moves is in progress, not a cleanup."""
         return self._runner.moving
 
+    @property
+    def may_resume(self) -> bool:
+        """Whether this process resumes an interrupted run, or would once it leads."""
+        # Read twice, since other threads set one before they reset another.
+        return self.resumes or self._resuming or self._stood_by or self.resumes
+
     def pause(self, words: str, *, wait: bool = True) -> None:
         """Let `--auto` start no run until `unpause`; words: who paused it, and how it continues.
 
@@ -704,9 +710,9 @@ class Loop(Closing):
             self._stood_by = True
             self._enter(Phase.STANDBY, words)
         elif self._stood_by:
-            self._stood_by = False
             # The process that led before may have left a run, settings and used up limits.
             self.resumes, self._looked = True, False
+            self._stood_by = False
             self.previous_runs.look_again()
             self._cleanups.leader_changed()
             if self._tasks is not None:
@@ -722,10 +728,10 @@ class Loop(Closing):
             self.previous_runs(self.view)
         if not self.resumes or self.paused or self._retry():
             return False
-        self.resumes = False
         if self.previous_runs.interrupted is None:
+            self.resumes = False
             return False
-        self._resuming = True
+        self._resuming, self.resumes = True, False
         try:
             self.previous_runs.resume("plimsoll service --resume")
         except GuardrailRefused as exc:

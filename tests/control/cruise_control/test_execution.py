@@ -1,5 +1,6 @@
 """Orders over Cruise Control's API: the plan of the dry run is executed, or the answer says why."""
 
+import contextlib
 import json
 import re
 import signal
@@ -26,7 +27,10 @@ from control.settings.service_table import ListenAddress
 from control.settings.trigger_table import TriggerTable
 from control.tasks.broker_task import TaskPhase
 from executor.journal.run_history import past_runs
+from executor.journal.run_journal import RunJournal
+from executor.timing import Timing
 from model.goals.goals import Goals, SolveLimits
+from model.run import JournalEvent
 from model.snapshot.snapshot import BrokerState
 from solver.solve import solve
 from tests.control.cli.test_serving import WAIT_S, Service
@@ -300,6 +304,30 @@ def test_an_order_from_long_ago_is_not_executed(start: Start, tmp_path: Path) ->
     tasks.end(begun[1].task_id, done({}), TaskStatus.EXECUTING, plan_hash="f" * 64)
     site = start()
     site.until(lambda: site.statuses() == ["CompletedWithError"] * 2)
+    assert site.executor.plans == []
+
+
+@pytest.mark.parametrize(
+    ("resume", "status"), [(False, "CompletedWithError"), (True, "InExecution")]
+)
+def test_an_order_whose_run_was_interrupted_waits_only_for_a_service_that_resumes_it(
+    resume: bool, status: str, start: Start, tmp_path: Path
+) -> None:
+    request = parsed(ENDPOINTS["rebalance"], [("dryrun", "false")], "/rebalance")
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=1.0)).best
+    assert plan is not None
+    tasks = UserTasks(tmp_path, time.time)
+    task = tasks.begin(request, "10.0.0.1", kept=True)
+    tasks.end(task.task_id, done({}), TaskStatus.EXECUTING, plan_hash=plan.hash)
+    with contextlib.closing(RunJournal(tmp_path / "journal", plan, "run-1", Timing())) as journal:
+        journal.write(JournalEvent.STARTED, planned=len(plan.moves), by="")
+    # Keeps the run from being resumed, so that it can be seen what the task waits for.
+    PauseFile(tmp_path).write(ServicePause(at_ms=1, by="eve"))
+    site = start(resume=resume)
+    before = site.parts.api._settle_at_s
+    site.until(lambda: site.parts.api._settle_at_s > before)
+    assert site.statuses() == [status]
+    assert site.loop.may_resume == resume
     assert site.executor.plans == []
 
 

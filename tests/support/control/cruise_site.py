@@ -84,6 +84,7 @@ def starting(tmp_path: Path) -> Iterator[Start]:
             block_s: float = BLOCK_S,
             journals: bool = False,
             signed: Callable[[str], object] | None = None,
+            resume: bool = False,
         ) -> Site:
             state, observer = ServiceState(), CannedObserver([snapshot])
             executor = JournallingExecutor() if journals else SteeredExecutor()
@@ -92,6 +93,7 @@ def starting(tmp_path: Path) -> Iterator[Start]:
                 mode=Mode.AUTO,
                 decisions_dir=tmp_path,
                 triggers=triggers,
+                resume=resume,
                 limits=EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0}),
             )
             loop = Loop(settings, loop_parts(observer, executor, signed=signed))
