@@ -100,7 +100,9 @@ def serve_fleet(path: Path, options: BalancingOptions, output: Form, *, resume: 
     with contextlib.ExitStack() as opened:
         opened.enter_context(contextlib.closing(notifier))
         # From before there is anything that has to be removed.
-        signals = steered_by_signals(signalled.abort, signalled.hang_up)
+        signals = steered_by_signals(
+            signalled.abort, signalled.hang_up, moving=lambda: signalled.moving
+        )
         steering = opened.enter_context(signals)
         access, listening = HttpAccess.of(fleet.service), bound(fleet.service.address)
         opened.callback(listening.close)
@@ -263,6 +265,12 @@ class _Cluster:
             return False
         return self.member.state.run_active or steady_s() - stopping_s < END_S
 
+    @property
+    def moving(self) -> bool:
+        """Whether a run is in progress there."""
+        service = self._service
+        return service is not None and service.moving
+
     def abort(self) -> None:
         """End, and cancel the in-flight moves."""
         self.stop()
@@ -394,6 +402,11 @@ class _Fleet:
     def hang_up(self) -> None:
         """Read the settings again soon; a handler of a signal may call it."""
         self._hung_up.set()
+
+    @property
+    def moving(self) -> bool:
+        """Whether a run is in progress in any cluster."""
+        return any(cluster.moving for cluster in self._clusters)
 
     def abort(self) -> None:
         """End all clusters, and cancel their in-flight moves."""

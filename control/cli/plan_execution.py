@@ -192,13 +192,17 @@ def confirmed(shown: str, cluster_id: str, action: str) -> bool:
 
 @contextlib.contextmanager
 def steered_by_signals(
-    on_abort: Callable[[], None] = lambda: None, on_hangup: Callable[[], None] | None = None
+    on_abort: Callable[[], None] = lambda: None,
+    on_hangup: Callable[[], None] | None = None,
+    *,
+    moving: Callable[[], bool] = lambda: True,
 ) -> Iterator[Steering]:
     """SIGTERM or Ctrl-C stops a run, the second one aborts it, the third interrupts.
 
     Interrupting leaves copies running without their throttle: a last resort. A closed terminal
     (SIGHUP) only stops the run, however often it is signalled; under nohup it stays ignored.
     on_hangup: called for SIGHUP instead, for services, which have no terminal.
+    moving: whether a run is in progress, whose in-flight moves have to be waited for.
     """
     steering = Steering(by=operator())
 
@@ -211,9 +215,8 @@ def steered_by_signals(
             sys.stderr.write("plimsoll: aborting; cancelling in-flight moves\n")
             return
         steering.stop()
-        sys.stderr.write(
-            "plimsoll: stopping; waiting for in-flight moves (Ctrl-C again cancels them)\n"
-        )
+        waits = "; waiting for in-flight moves (Ctrl-C again cancels them)" if moving() else ""
+        sys.stderr.write(f"plimsoll: stopping{waits}\n")
 
     handlers: dict[signal.Signals, Callable[[], None]]
     handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}

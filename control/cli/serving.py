@@ -81,7 +81,9 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
     with (
         contextlib.closing(notifier),
         # From before there is anything that has to be removed.
-        steered_by_signals(signalled.abort, signalled.hang_up) as steering,
+        steered_by_signals(
+            signalled.abort, signalled.hang_up, moving=lambda: signalled.moving
+        ) as steering,
     ):
         listening = bound(balancing.settings.service.address)
         with service_of(balancing, options, output, state, around, listening) as service:
@@ -91,6 +93,10 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
 
 class SignalReceiver(Protocol):
     """What signals ask of a service."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether a run is in progress."""
 
     def abort(self) -> None:
         """Cancel the in-flight moves."""
@@ -108,6 +114,11 @@ class Signalled:
         """Cancel the in-flight moves; without a service, there are none."""
         if self.receiver is not None:
             self.receiver.abort()
+
+    @property
+    def moving(self) -> bool:
+        """Whether a run is in progress."""
+        return self.receiver is not None and self.receiver.moving
 
     def hang_up(self) -> None:
         """Read the settings again; without a service, they are being read."""
@@ -346,6 +357,11 @@ class Service:
     def hang_up(self) -> None:
         """Read the settings again soon; a handler of a signal may call it."""
         self._hung_up.set()
+
+    @property
+    def moving(self) -> bool:
+        """Whether a run is in progress."""
+        return self._loop is not None and self._loop.moving
 
     def abort(self) -> None:
         """Cancel the in-flight moves of the run in progress, if there is one."""

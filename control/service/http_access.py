@@ -160,7 +160,8 @@ class Doorkeeper(Closing):
             return _unknown("wrong name, password or token")
         name, role = found
         if not role.includes(needed):
-            return _refused(403, f"{name} is a {role}; this needs the role {needed}")
+            article = "a" if role is Role.VIEWER else "an"
+            return _refused(403, f"{name} is {article} {role}; this needs the role {needed}")
         request[CLIENT] = Client(name, role, address)
         return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from model.errors import ConfigError
+from model.units import count_text
 
 WARN_S: Final = 30 * 86_400.0
 """Seconds before its end from which a certificate is warned of."""
@@ -64,12 +65,18 @@ class ServerTls:
         left_s = self.not_after_s - now_s
         if left_s >= WARN_S:
             return ""
-        days = int(abs(left_s) // 86_400)
-        when = f"ended {days} days ago" if left_s < 0 else f"ends in {days} days"
         return (
-            f"the certificate {self._certificate} {when}; replace the file, and send SIGHUP to the "
-            "service"
+            f"the certificate {self._certificate} {_when(left_s)}; replace the file, and send "
+            "SIGHUP to the service"
         )
+
+
+def _when(left_s: float) -> str:
+    whole = int(abs(left_s) // 86_400)
+    days = count_text(whole, "day")
+    if left_s < 0:
+        return f"ended {days} ago" if whole else "has ended"
+    return f"ends in {days}" if whole else "ends within a day"
 
 
 def _context() -> ssl.SSLContext:

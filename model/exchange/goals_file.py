@@ -25,7 +25,8 @@ def read_goals(path: Path) -> Goals:
     try:
         return Goals.model_validate_json(json.dumps(document, default=str))
     except ValidationError as exc:
-        faults = faults_of(Goals, exc, partial(holds, document))
+        table = "an object" if is_json else "a table"
+        faults = faults_of(Goals, exc, partial(holds, document), table)
         text, find = read_text(path), line_in_json if is_json else line_of
         lines = (f"line {find(text, place) or 1}: {words}" for place, words in faults)
         raise ConfigError(f"{path}, {'; '.join(lines)}") from exc

@@ -16,6 +16,7 @@ Place = tuple[int | str, ...]
 
 _UNKNOWN = "extra_forbidden"
 _CHOICES = ("enum", "literal_error")
+_TABLES = ("dict_type", "model_type", "model_attributes_type")
 _KEY = "[key]"
 """How pydantic marks that the key of a table does not fit, and not its value."""
 _TAG = re.compile(r"\S*\[\S+\]")
@@ -25,13 +26,20 @@ _MOST = 5
 
 
 def faults_of(
-    model: type[BaseModel], error: ValidationError, has: Callable[[Place], bool]
+    model: type[BaseModel],
+    error: ValidationError,
+    has: Callable[[Place], bool],
+    table: str = "a table",
 ) -> list[tuple[Place, str]]:
     """The first faults of a value of `model`: the place of each, and one line.
 
     has: whether something was given at a place; fields are called as they were there.
+    table: what the language of the file calls what has fields.
     """
-    errors = error.errors()
+    errors = [
+        ErrorDetails(**{**e, "msg": f"Input should be {table}"}) if e["type"] in _TABLES else e
+        for e in error.errors()
+    ]
     # A key that is not known may be why another one is missing.
     chosen = [e for e in errors if _is_unknown(e)] or errors
     found: dict[tuple[Place, str], None] = {}
@@ -53,7 +61,8 @@ def _merged(errors: Iterable[ErrorDetails]) -> list[ErrorDetails]:
         place = tuple(s for s in error["loc"] if not _TAG.fullmatch(str(s)))
         is_choice = error["type"] in _CHOICES
         key = place, "" if is_choice else error["msg"]
-        msg = f"{found[key]['msg']} or {error['msg']}" if key in found else error["msg"]
+        joins = is_choice and key in found
+        msg = f"{found[key]['msg']} or {error['msg']}" if joins else error["msg"]
         found[key] = ErrorDetails(**{**error, "loc": place, "msg": msg})
     return [_with_choices(e) if e["type"] in _CHOICES else e for e in found.values()]
 
@@ -95,13 +104,13 @@ def validation_message(model: type[BaseModel], error: ErrorDetails) -> str:
     place = place_of(error["loc"])
     if error["type"] == _UNKNOWN:
         return f"unknown key {place!r}{closest(model, error['loc'])}"
-    reason = " ".join(error["msg"].split())
-    return f"{place}: {reason.removeprefix('Value error, ')}"
+    reason = " ".join(error["msg"].split()).removeprefix("Value error, ")
+    return f"{place}: {reason}" if place else reason
 
 
 def place_of(loc: Iterable[int | str]) -> str:
-    """A place in a file as text: `balance.0.floor`; `file` for the whole file."""
-    return ".".join(map(str, loc)) or "file"
+    """A place in a file as text: `balance.0.floor`; empty for the whole file."""
+    return ".".join(map(str, loc))
 
 
 def closest(model: type[BaseModel], place: Place) -> str:

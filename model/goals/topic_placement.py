@@ -66,8 +66,7 @@ def parsed(text: str) -> ReplicaPlacement | str:
     try:
         return ReplicaPlacement.model_validate_json(text)
     except ValidationError as exc:
-        words = validation_message(ReplicaPlacement, exc.errors()[0])
-        return words.removeprefix("file: ")
+        return validation_message(ReplicaPlacement, exc.errors()[0])
 
 
 def _misfit(

@@ -85,7 +85,9 @@ def run(
             patient=not once,
             policy_file=balancing.policy_file,
         ) as loop,
-        execution.steered_by_signals(lambda: loop.steering.abort()) as steering,
+        execution.steered_by_signals(
+            lambda: loop.steering.abort(), moving=lambda: loop.moving
+        ) as steering,
     ):
         narrate(loop, output)
         while not steering.stopping.is_set() and loop.error is None:

@@ -234,6 +234,7 @@ def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
         ('[clusters.a]\nconfig = "a.toml"\nlimit = "x"\n', 2, "did you mean 'limits'"),
         ('[clusters."a/b"]\nconfig = "a.toml"\n', 2, "a/b: the name of a cluster begins with"),
         ('[clusters.""]\nconfig = "a.toml"\n', 2, "the name of a cluster begins with"),
+        ("clusters = 3\n", 2, "fleet.toml, line 2: clusters: Input should be a table"),
         ('[clusters.a]\nconfig = "a"\n[clusters.A]\nconfig = "b"\n', 2, "differ by case alone"),
         (
             '[clusters.a]\nconfig = "a.toml"\n[clusters.b]\nconfig = "a.toml"\n',
@@ -245,7 +246,7 @@ def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
             2,
             "a and b are the same cluster, 127.0.0.1:1",
         ),
-        ('[clusters.a]\nconfig = "a.toml"\n[service]\nstandby = true\n', 2, "set standby in"),
+        ('[clusters.a]\nconfig = "a.toml"\n[service]\nstandby = true\n', 2, "toml: set standby in"),
     ],
 )
 def test_a_fleet_that_cannot_be_served_is_refused(

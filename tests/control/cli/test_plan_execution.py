@@ -26,6 +26,15 @@ def test_it_stops_then_aborts_then_interrupts(
     assert second == "plimsoll: aborting; cancelling in-flight moves"
 
 
+def test_without_a_run_in_progress_there_is_nothing_to_wait_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with steered_by_signals(moving=lambda: False) as steering:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert steering.stopping.is_set()
+    assert capsys.readouterr().err == "plimsoll: stopping\n"
+
+
 def test_a_terminal_that_vanishes_stops_a_run_and_never_aborts_it() -> None:
     with steered_by_signals() as steering:
         for _ in range(3):

@@ -174,6 +174,7 @@ def test_systemd_hears_of_start_life_reloads_and_end(tmp_path: Path, systemd: Sy
         assert systemd.wait_for("STOPPING") == "STOPPING=1"
         assert service.process.wait(WAIT_S) == 0
         assert "Traceback" not in service.log.read_text()
+        assert "plimsoll: stopping\n" in service.log.read_text()
     audit = [(a.action, a.outcome) for a in read_audit(tmp_path / "state")]
     assert audit == [("reload", "refused"), ("reload", "done"), ("end the service", "done")]
 
@@ -323,7 +324,7 @@ def test_https_with_logins_that_the_command_prints(tmp_path: Path) -> None:
         assert status == 200
         assert "plimsoll_tls_certificate_end_timestamp_seconds" in text
         # The test's certificate is valid for a day.
-        service.wait_for("ends in 0 days; replace the file, and send SIGHUP to the service")
+        service.wait_for("ends within a day; replace the file, and send SIGHUP to the service")
         assert asked("/api/v1/actions/pause", eve, b"{}")[0] == 403
         # Without --auto there is nothing to pause.
         status, text = asked("/api/v1/actions/pause", f"Bearer {token}", b"{}")

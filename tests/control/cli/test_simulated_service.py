@@ -193,7 +193,11 @@ def test_a_pause_outlasts_a_kill_and_a_rejected_plan_a_reload(tmp_path: Path) ->
         until(tmp_path, lambda s: "paused by" in s["message"])
         assert ctl(tmp_path, "resume")["message"] == "runs start again"
         until(tmp_path, moving)
+        # A run that is paused is in progress, however long the rest takes.
+        ctl(tmp_path, "pause")
         assert ctl(tmp_path, "why", "--last", "5")["decisions"]
+        running.signalled(signal.SIGTERM)
+        running.wait_for("plimsoll: stopping; waiting for in-flight moves (Ctrl-C")
 
 
 def test_a_reload_during_a_pause_keeps_the_request_to_resume_a_run(tmp_path: Path) -> None:

@@ -187,7 +187,8 @@ def test_viewers_read_and_operators_act_under_their_own_name(start: Start) -> No
 def test_admins_read_who_did_what(start: Start) -> None:
     site = start()
     AuditLog(site.folder).append(record(1))
-    assert site.ask("/api/v1/audit", basic("olga"))[0] == 403
+    status, text, _ = site.ask("/api/v1/audit", basic("olga"))
+    assert (status, text) == (403, "olga is an operator; this needs the role admin\n")
     status, text, _ = site.ask("/api/v1/audit", basic("ada"))
     assert status == 200
     assert [action["by"] for action in json.loads(text)["actions"]] == ["eve"]
@@ -331,10 +332,12 @@ def test_a_certificate_that_ends_soon_is_warned_of_once_a_day(start: Start) -> N
     state = ServiceState()
     watch = CertificateWatch(site.listener, [tls, None], state)
     assert state.certificate_until_s == tls.not_after_s
-    assert "ends in 0 days; replace the file, and send SIGHUP" in watch.warning(now_s)
+    assert "ends within a day; replace the file, and send SIGHUP" in watch.warning(now_s)
     assert watch.warning(now_s + 3600) == ""
-    assert "ended 1 days ago" in watch.warning(now_s + 2.5 * 86_400)
+    assert "ended 1 day ago;" in watch.warning(now_s + 2.5 * 86_400)
     assert tls.warning(tls.not_after_s - 31 * 86_400) == ""
+    assert "ends in 1 day;" in tls.warning(tls.not_after_s - 1.5 * 86_400)
+    assert "server.pem has ended;" in tls.warning(tls.not_after_s + 3600)
     assert "ends in 29 days" in tls.warning(tls.not_after_s - 29.5 * 86_400)
 
 
