@@ -30,7 +30,8 @@ def progress_of(move: Move, view: PartitionView | None, target: Replicas | None)
         return _lost(
             f"{move.id} is on {text(view.replicas)}, the plan expects {text(move.replicas_after)}"
         )
-    return ObservedMove(stage=stage, view=view)
+    is_settled = bool(lists[1:]) and view.replicas in lists
+    return ObservedMove(stage=stage, view=view, is_settled=is_settled)
 
 
 def steps(move: Move) -> tuple[Replicas, ...]:
@@ -69,7 +70,13 @@ def _stage(move: Move, view: PartitionView, lists: Sequence[Replicas]) -> MoveSt
 
 
 def _last_steps(move: Move, view: PartitionView) -> MoveStage:
-    if not view.in_sync.issuperset(move.replicas_after):
+    """Judge by what was added, and by the leader: another replica may have died meanwhile.
+
+    Kafka ends a reassignment once all added replicas are in sync, whatever the others are
+    (`PartitionReassignmentReplicas`).
+    """
+    needed = (*move.added, move.leader_after) if move.added else move.replicas_after
+    if not view.in_sync.issuperset(needed):
         return MoveStage.MOVING
     return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED
 

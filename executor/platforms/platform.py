@@ -41,6 +41,8 @@ class ObservedMove:
     """Local bytes on added replicas and in new log directories; None where unknown."""
     bytes_left: int | None = None
     """Bytes that the replica being added still lacks; None where unknown."""
+    is_settled: bool = False
+    """Whether no reassignment of it is in progress, so that replicas grow by new records alone."""
     bytes_inside_brokers: int = 0
     """Bytes so far of all copies between directories of its brokers, which copy one at a time."""
     log_dirs: tuple[str, ...] = ()

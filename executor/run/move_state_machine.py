@@ -158,7 +158,8 @@ class MoveStateMachine:
         counted: float | None = None
         inside = 0
         if now.stage is MoveStage.MOVING:
-            counted, inside = now.bytes_copied, now.bytes_inside_brokers
+            inside = now.bytes_inside_brokers
+            counted = None if now.is_settled else now.bytes_copied
         if now.bytes_left is not None:
             # Bytes may arrive while the end of the log moves away even faster.
             counted = self._least_left = min(self._least_left, now.bytes_left)

@@ -1,14 +1,16 @@
 """The stage of a move, read from what a cluster shows."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.client.responses import PartitionView
+from executor.client.responses import PartitionView, ResponseStatus
 from executor.platforms.move_progress import foreign, progress_of, steps
 from executor.platforms.platform import MoveStage
+from executor.run.move_state_machine import MoveStateMachine, MoveStep
 from tests.support.executor.plan_builders import ids, move, view
 
 MOVE = move(7, (1, 2), (3, 2))
@@ -20,6 +22,7 @@ MOVE = move(7, (1, 2), (3, 2))
         (view(MOVE), MoveStage.NOT_BEGUN),
         (view(MOVE, (3, 2, 1), in_sync=(1, 2)), MoveStage.MOVING),
         (view(MOVE, (3, 2), in_sync=(2,), leader=2), MoveStage.MOVING),
+        (view(MOVE, (3, 2), in_sync=(3,)), MoveStage.DONE),
         (view(MOVE, (3, 2), leader=2), MoveStage.ARRIVED),
         (view(MOVE, (3, 2)), MoveStage.DONE),
         (view(MOVE, (2, 3), leader=3), MoveStage.LOST),
@@ -58,6 +61,22 @@ def test_only_reassignments_outside_the_plan_are_foreign() -> None:
 
 
 THREE = move(7, (1, 2, 3), (4, 5, 6))
+
+
+@pytest.mark.parametrize(("listed", "step"), [(None, MoveStep.STUCK), (True, MoveStep.WAIT)])
+def test_new_records_are_no_progress_once_no_reassignment_is_listed(
+    listed: bool | None, step: MoveStep
+) -> None:
+    """Replica 3, which the step keeps, has died; what producers add makes the others grow."""
+    machine = MoveStateMachine(THREE, stuck_s=600.0)
+    machine.sent(0.0, ResponseStatus.ACCEPTED)
+    seen = view(THREE, (1, 5, 3), in_sync=(1, 5))
+    target = ids([1, 5, 3]) if listed else None
+    for minute in range(1, 12):
+        found = progress_of(THREE, seen, target)
+        assert found.stage is MoveStage.MOVING
+        now = machine.see(replace(found, bytes_copied=minute * 1000), 60.0 * minute)
+    assert now is step
 
 
 def test_replicas_are_exchanged_one_by_one_and_the_leader_last() -> None:
