@@ -233,7 +233,7 @@ class Execution:
             for other in self._tasks.all()
             if other.plan_hash == plan_hash and other.task_id != task.task_id
         ]
-        orders = [other for other in earlier if not other.request().flag("dryrun", True)]
+        orders = [other for other in earlier if _is_order(other)]
         return any(
             order.status is TaskStatus.COMPLETED
             or (order.task_id == made_by and order.status.is_over)
@@ -409,6 +409,11 @@ def outdated(plan: Plan, snapshot: Snapshot) -> str:
     missing = sorted({*plan.live_brokers} - {*snapshot.broker})
     found += [f"broker {broker} is gone" for broker in missing]
     return listed(found, MOST_NAMED) if found else ""
+
+
+def _is_order(task: UserTask) -> bool:
+    """Also for a request of an earlier version, which had values that are refused now."""
+    return dict(task.parameters).get("dryrun", "").strip().lower() == "false"
 
 
 def _approved(task: BrokerTask, by: str, now_ms: int) -> BrokerTask:

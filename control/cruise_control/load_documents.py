@@ -195,6 +195,8 @@ def _range(text: str) -> tuple[int, int]:
     ends = (first, last if dash else first)
     if not all(end.isascii() and end.isdigit() and len(end) <= 10 for end in ends):
         raise BadRequest(f"partition is a number or a range such as 0-9, not {text!r}")
+    if int(ends[0]) > int(ends[1]):
+        raise BadRequest(f"partition is a range such as 0-9, lower end first, not {text!r}")
     return int(ends[0]), int(ends[1])
 
 

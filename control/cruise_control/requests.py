@@ -5,7 +5,7 @@ Names and types are those of Cruise Control's OpenAPI description (linkedin/crui
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -46,6 +46,8 @@ class Kind(StrEnum):
     FLAG = "true or false"
     NUMBER = "a whole number"
     ID = "an id"
+    COUNT = "a whole number, at least 1"
+    TIME = "milliseconds since the epoch"
     SHARE = "a number"
     TEXT = "text"
     NAMES = "names, separated by commas"
@@ -104,14 +106,15 @@ _READS: Final = (
     _endpoint(
         "GET",
         "load",
-        _kinds(Kind.NUMBER, "start end time"),
+        _kinds(Kind.TIME, "start end time"),
         _kinds(Kind.FLAG, "allow_capacity_estimation populate_disk_info capacity_only"),
     ),
     _endpoint(
         "GET",
         "partition_load",
         _kinds(Kind.TEXT, "resource partition"),
-        _kinds(Kind.NUMBER, "start end entries"),
+        _kinds(Kind.TIME, "start end"),
+        _kinds(Kind.NUMBER, "entries"),
         _kinds(Kind.REGEX, "topic"),
         _kinds(Kind.SHARE, "min_valid_partition_ratio"),
         _kinds(Kind.FLAG, "allow_capacity_estimation max_load avg_load"),
@@ -134,11 +137,12 @@ _PLANNED: Final = (
         "fast_mode",
     )
     | _kinds(
-        Kind.NUMBER,
+        Kind.COUNT,
         "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
         "concurrent_leader_movements broker_concurrent_leader_movements "
-        "replication_throttle execution_progress_check_interval_ms",
+        "execution_progress_check_interval_ms",
     )
+    | _kinds(Kind.NUMBER, "replication_throttle")
     | _kinds(Kind.ID, REVIEW_ID)
     | _kinds(Kind.NAMES, "goals replica_movement_strategies")
     | _kinds(Kind.REGEX, "excluded_topics")
@@ -148,7 +152,7 @@ _PLANNED: Final = (
 _REBALANCE: Final = (
     _kinds(Kind.FLAG, "ignore_proposal_cache kafka_assigner rebalance_disk")
     | _kinds(Kind.BROKERS, "destination_broker_ids")
-    | _kinds(Kind.NUMBER, "concurrent_intra_broker_partition_movements")
+    | _kinds(Kind.COUNT, "concurrent_intra_broker_partition_movements")
 )
 _BROKERS: Final = _kinds(Kind.BROKERS, "brokerid")
 _PLANS: Final = (
@@ -219,7 +223,7 @@ _REVIEWS: Final = (
     _endpoint("GET", "review_board", _kinds(Kind.BROKERS, "review_ids")),
     _endpoint("POST", "review", _kinds(Kind.BROKERS, "approve discard")),
 )
-_SAMPLES: Final = _kinds(Kind.NUMBER, "start end")
+_SAMPLES: Final = _kinds(Kind.TIME, "start end")
 _SETTLED: Final = (
     _endpoint(
         "POST",
@@ -230,7 +234,7 @@ _SETTLED: Final = (
             "enable_concurrency_adjuster_for",
         ),
         _kinds(
-            Kind.NUMBER,
+            Kind.COUNT,
             "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
             "concurrent_intra_broker_partition_movements concurrent_leader_movements "
             "broker_concurrent_leader_movements execution_progress_check_interval_ms",
@@ -318,7 +322,9 @@ def parsed(
         for name in names:
             if names.count(name) > 1:
                 raise BadRequest(f"{name} is given {names.count(name)} times")
-        _ = request.values
+        start, end = (request.values.get(name) for name in ("start", "end"))
+        if start is not None and end is not None and start > end:
+            raise BadRequest(f"start is not after end, not {start} after {end}")
     except BadRequest as exc:
         raise BadRequest(bad(method, path, str(exc))) from None
     return request
@@ -330,28 +336,19 @@ def bad(method: str, path: str, why: str) -> str:
 
 
 def _parsed(name: str, kind: Kind, text: str) -> Any:
-    match kind:
-        case Kind.FLAG:
-            return _flag(name, text)
-        case Kind.NUMBER:
-            return _number(name, text)
-        case Kind.ID:
-            return _natural(name, _number(name, text))
-        case Kind.SHARE:
-            return _share(name, text)
-        case Kind.TEXT:
-            return text
-        case Kind.NAMES:
-            return _items(name, text)
-        case Kind.BROKERS:
-            numbers = (_number(name, item) for item in _items(name, text))
-            return tuple(BrokerId(_natural(name, number)) for number in numbers)
-        case Kind.REGEX:
-            try:
-                return Names(regex=(text,))
-            except ValidationError as exc:
-                why = exc.errors()[0]["msg"].removeprefix("Value error, ")
-                raise BadRequest(f"{name}: {printable(why)}") from None
+    return _READERS[kind](name, text)
+
+
+def _brokers(name: str, text: str) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(_natural(name, _number(name, item))) for item in _items(name, text))
+
+
+def _regex(name: str, text: str) -> Names:
+    try:
+        return Names(regex=(text,))
+    except ValidationError as exc:
+        why = exc.errors()[0]["msg"].removeprefix("Value error, ")
+        raise BadRequest(f"{name}: {printable(why)}") from None
 
 
 def _flag(name: str, text: str) -> bool:
@@ -370,6 +367,12 @@ def _number(name: str, text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
         raise BadRequest(f"{name} is a whole number, not {printable(text)!r}")
     return int(bare)
+
+
+def _at_least(least: int, name: str, number: int) -> int:
+    if number < least:
+        raise BadRequest(f"{name} is at least {least}, not {number}")
+    return number
 
 
 def _natural(name: str, number: int) -> int:
@@ -395,3 +398,17 @@ def _items(name: str, text: str) -> tuple[str, ...]:
     if len(found) > MOST_ITEMS:
         raise BadRequest(f"{name} has more than {MOST_ITEMS:,} items")
     return found
+
+
+_READERS: Final[Mapping[Kind, Callable[[str, str], Any]]] = {
+    Kind.FLAG: _flag,
+    Kind.NUMBER: _number,
+    Kind.ID: lambda name, text: _natural(name, _number(name, text)),
+    Kind.COUNT: lambda name, text: _at_least(1, name, _number(name, text)),
+    Kind.TIME: lambda name, text: _at_least(0, name, _number(name, text)),
+    Kind.SHARE: _share,
+    Kind.TEXT: lambda _name, text: text,
+    Kind.NAMES: _items,
+    Kind.BROKERS: _brokers,
+    Kind.REGEX: _regex,
+}

@@ -232,6 +232,7 @@ def test_loads_of_partitions_are_sorted_and_filtered(
     [
         ("resource=memory", "resource is one of cpu"),
         ("partition=one", "partition is a number or a range"),
+        ("partition=5-1", "partition is a range such as 0-9, lower end first, not '5-1'"),
         ("entries=0", "entries is at least 1"),
         ("topic=(", "topic: '(' is not a valid regular expression"),
         ("brokerid=-1", "brokerid is not below 0"),

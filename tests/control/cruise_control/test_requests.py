@@ -52,6 +52,34 @@ def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
         ("GET", "state?substates=all", 400, "Bad GET request '/state' due to 'unknown substate"),
         ("GET", "state?substates=", 400, "Bad GET request '/state' due to 'substates is empty"),
         ("GET", "load?time=1e9", 400, "Bad GET request '/load' due to 'time is a whole number"),
+        ("GET", "load?time=-1", 400, "Bad GET request '/load' due to 'time is at least 0, not -1"),
+        (
+            "GET",
+            "load?start=5&end=1",
+            400,
+            "Bad GET request '/load' due to 'start is not after end, not 5 after 1",
+        ),
+        ("GET", "train?end=-1", 400, "Bad GET request '/train' due to 'end is at least 0, not -1"),
+        (
+            "POST",
+            "rebalance?concurrent_leader_movements=0",
+            400,
+            "Bad POST request '/rebalance' due to 'concurrent_leader_movements is at least 1, not "
+            "0'",
+        ),
+        (
+            "POST",
+            "add_broker?concurrent_partition_movements_per_broker=-3",
+            400,
+            "Bad POST request '/add_broker' due to 'concurrent_partition_movements_per_broker is "
+            "at least 1, not -3'",
+        ),
+        (
+            "POST",
+            "admin?max_partition_movements_in_cluster=0",
+            400,
+            "Bad POST request '/admin' due to 'max_partition_movements_in_cluster is at least 1",
+        ),
         ("GET", "user_tasks?entries=0", 400, "Bad GET request '/user_tasks' due to 'entries is at"),
     ],
 )
