@@ -51,6 +51,8 @@ class TaskRunner:
         self._reason = ""
         """Why the last run did not make all of its moves."""
         self._looked_ms = self._wrote_ms = 0
+        self._latest: RunProgress | None = None
+        """Of the run in progress, where it was not written."""
 
     def run(self) -> BrokerTask:
         """Work on the task; return it as it then is.
@@ -157,6 +159,10 @@ class TaskRunner:
                 report = self._execute(plan, resume=resume)
         except PlanOutdated as exc:
             return self._give_plan_up(str(exc))
+        except PlimsollError:
+            self._keep_latest()
+            raise
+        self._keep_latest()
         return self._after(report)
 
     def _give_plan_up(self, why: str) -> bool:
@@ -396,9 +402,16 @@ class TaskRunner:
             cancelled = self._hold.is_lost or parts.files.is_cancelled(self.task.task_id)
             if not stopping and cancelled:
                 self._steering.stop()
+        self._latest = progress
         if now_ms - self._wrote_ms >= PROGRESS_EVERY_MS:
-            self._wrote_ms = now_ms
+            self._wrote_ms, self._latest = now_ms, None
             self._keep_progress(progress, now_ms)
+
+    def _keep_latest(self) -> None:
+        """Write how far a run came that has ended, with what came after the last write."""
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            self._keep_progress(latest, self._parts.now_ms())
 
     def _keep_progress(self, progress: RunProgress, now_ms: int) -> None:
         found = progress_of(progress, self.task, now_ms)

@@ -132,6 +132,26 @@ def test_a_task_that_is_done_does_not_fail_when_its_folder_cannot_be_synced(
     assert at.states == {4: BrokerState.DRAINING}
 
 
+def test_a_failed_run_leaves_its_last_progress(tmp_path: Path) -> None:
+    """What was made within 5 s of the last write was not shown."""
+    at = site(tmp_path, limits=RunLimits(moves_in_flight=1))
+    made = 0
+
+    def on_progress(progress: RunProgress) -> None:
+        nonlocal made
+        made = progress.count(MoveState.DONE)
+        if made == 2:
+            at.faults.denied.add("reassign")
+
+    at.on_progress = on_progress
+    with pytest.raises(PlimsollError):
+        at.work()
+    (task,) = at.files.all()
+    assert task.phase is TaskPhase.FAILED
+    assert task.progress is not None
+    assert task.progress.moves_done == made >= 2
+
+
 def test_a_stopped_run_waits_to_be_resumed(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.on_progress = lambda progress: (
