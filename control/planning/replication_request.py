@@ -9,13 +9,13 @@ from control.planning.least_bytes import least_added
 from control.planning.validate import refuse_breaches
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.text_files import nearest
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import Goals, RackRule, SolveLimits
 from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, TopicName
 from model.names import Names
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import TAKING, Bools, Snapshot, StorageKind
+from model.snapshot.snapshot import TAKING, Bools, BrokerState, Snapshot, StorageKind
 from model.units import count_text, listed
 
 MOST_NAMED = 3
@@ -89,6 +89,18 @@ def refuse_replication(
 
 def _refusal(replicas: int) -> str:
     return f"cannot set {count_text(replicas, 'replica')}"
+
+
+def rack_sentence(snapshot: Snapshot, goals: Goals, replicas: int) -> str:
+    """That there are fewer racks than replicas; empty where racks are unknown, or do not count."""
+    members = [b for b in snapshot.header.brokers if b.state is not BrokerState.DEAD]
+    racks = {b.rack for b in members}
+    if goals.rack_rule is not RackRule.SPREAD or None in racks or replicas <= len(racks):
+        return ""
+    return (
+        f"{count_text(replicas, 'replica')} in {count_text(len(racks), 'rack')}: racks hold more "
+        "than one replica of a partition"
+    )
 
 
 def least_replication(snapshot: Snapshot, topics: Sequence[TopicName], replicas: int) -> int | None:

@@ -7,6 +7,7 @@ from control.planning.replication_request import (
     are_of,
     least_replication,
     plan_replication,
+    rack_sentence,
     refuse_replication,
 )
 from control.planning.validate import refuse_broken
@@ -53,6 +54,11 @@ def least(task: BrokerTask, snapshot: Snapshot) -> int | None:
     return least_replication(snapshot, _known(task, snapshot), _replicas(task))
 
 
+def crowded(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> str:
+    """As `rack_sentence`, for a task."""
+    return rack_sentence(snapshot, goals, _replicas(task))
+
+
 def _find(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
     plan = changing(task, snapshot, parts.goals)
     if plan is None:
@@ -64,6 +70,8 @@ def _find(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
     note = f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to copy"
     if bound := bound_sentence("does so", plan.bytes_to_copy, fewest):
         note += f"; {bound}"
+    if racks := crowded(task, snapshot, parts.goals):
+        note += f"; {racks}"
     return FoundPlan.of(plan, note, left=len(plan.moves), least_bytes=fewest)
 
 

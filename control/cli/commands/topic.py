@@ -74,7 +74,7 @@ def _dry_run(
     from control.cli.output_types import ReplicationAnswer
     from control.cli.task_work import DryRun, dry_run
     from control.planning.least_bytes import bound_sentence
-    from control.tasks.replication_factor import changing, least
+    from control.tasks.replication_factor import changing, crowded, least
 
     del execution
 
@@ -90,8 +90,9 @@ def _dry_run(
             bytes_to_copy=plan.bytes_to_copy,
             least_bytes=fewest,
         )
+        racks = crowded(task, snapshot, settings.goals)
         bound = bound_sentence("does so", plan.bytes_to_copy, fewest)
-        text = "\n".join((_summary(plan), *filter(None, (bound,))))
+        text = "\n".join((_summary(plan), *filter(None, (bound, racks))))
         return DryRun(plan=plan, answer=answer, text=lambda _: text)
 
     return dry_run(settings, task, find, output)

@@ -60,6 +60,17 @@ def test_a_cluster_without_topics_says_so(at: SimulatedTask) -> None:
     assert "there is no topic 'orders'; there are none" in words(missing.stderr)
 
 
+def test_more_replicas_than_racks_are_pointed_out(at: SimulatedTask) -> None:
+    """They were placed without a word; the four brokers lie in three racks."""
+    crowded = "4 replicas in 3 racks: racks hold more than one replica of a partition"
+    assert crowded in plimsoll(*SET, TOPIC, "4", "--dry-run").stdout
+    assert "racks:" not in plimsoll(*SET, TOPIC, "3", "--dry-run").stdout
+    assert crowded in words(plimsoll(*SET, TOPIC, "4", *CHANGING).stdout)
+    for broker in at.cluster.brokers.values():
+        broker.rack = None
+    assert "racks:" not in plimsoll(*SET, TOPIC, "2", "--dry-run").stdout
+
+
 def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) -> None:
     for topic in ("orders.eu", "orders.us", "returns"):
         new = at.partition(0, (1, 2), topic)
