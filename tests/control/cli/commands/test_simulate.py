@@ -73,7 +73,7 @@ def test_json_has_every_hour_and_day() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--days", "0"), "greater than or equal to 1"),
+        (("--days", "0"), "0 is less than 1"),
         (("--step", "1s"), "give 15s to 1h"),
         (("--policy", "gentle"), "there are no limits named 'gentle'"),
         (("--policy", "a="), "name limits, or a configuration file"),

@@ -88,7 +88,7 @@ def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) 
     ("count", "reason"),
     [
         ("5", "orders-0 has 2, and only 4 brokers may take replicas of a partition, one each"),
-        ("0", "greater than or equal to 1"),
+        ("0", "0 is less than 1"),
     ],
 )
 def test_an_impossible_number_is_refused(at: SimulatedTask, count: str, reason: str) -> None:
