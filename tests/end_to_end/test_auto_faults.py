@@ -21,9 +21,8 @@ from tests.support.cli_offline import RUN_S
 from tests.support.cli_on_cluster import Running, Shell, leaders_per_broker, wait_until
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.topic_records import fill
-from tests.support.kafka_marks import FAILING_BROKERS
 
-pytestmark = [pytest.mark.spark, *FAILING_BROKERS]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 VICTIM = BrokerId(3)
 FLAPS = 4

@@ -19,9 +19,8 @@ from model.run import RunProgress, RunState
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.proxied_cluster import CLIENTS, THROTTLED, TOPIC, Proxied
 from tests.support.executor.real_runs import assert_done
-from tests.support.kafka_marks import FAILING_BROKERS
 
-pytestmark = FAILING_BROKERS
+pytestmark = pytest.mark.kafka
 
 BROKER_PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -15,10 +15,9 @@ from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.proxied_cluster import PARTITIONS, THROTTLED, TIMEOUT_S, TOPIC, Proxied
 from tests.support.executor.real_runs import assert_done
 from tests.support.executor.topic_records import assert_exact
-from tests.support.kafka_marks import FAILING_BROKERS
 from tests.support.lab.proxy import Api, Fault
 
-pytestmark = FAILING_BROKERS
+pytestmark = pytest.mark.kafka
 
 BROKER_PROPERTIES = {
     "auto.leader.rebalance.enable": "true",

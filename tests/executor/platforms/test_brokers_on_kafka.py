@@ -34,9 +34,8 @@ from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import ids, plan_for
 from tests.support.executor.real_runs import assert_done, execute
 from tests.support.executor.topic_records import assert_exact, fill
-from tests.support.kafka_marks import FAILING_BROKERS
 
-pytestmark = FAILING_BROKERS
+pytestmark = pytest.mark.kafka
 
 BROKERS = ids([1, 2, 3, 4])
 LAST = BROKERS[-1]

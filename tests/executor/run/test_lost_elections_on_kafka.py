@@ -9,10 +9,9 @@ import pytest
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.proxied_cluster import Proxied
 from tests.support.executor.real_runs import assert_done
-from tests.support.kafka_marks import FAILING_BROKERS
 from tests.support.lab.proxy import Api, Fault
 
-pytestmark = FAILING_BROKERS
+pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CUT_BEFORE])
