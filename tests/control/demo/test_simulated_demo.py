@@ -134,7 +134,7 @@ def test_the_demo_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monk
         (["demo", "--simulated", "--plain"], "--plain needs the local cluster"),
         (["demo", "--throttle", "quick"], "'quick' is not a rate"),
         (["demo", "--brokers", "5"], "the local cluster has three brokers"),
-        (["demo", "--simulated", "--brokers", "61"], "less than or equal to 60"),
+        (["demo", "--simulated", "--brokers", "61"], "61 is more than 60"),
         (["--play", "missing.jsonl"], "cannot read the recording missing.jsonl"),
         (["--play", "README.md"], "README.md, line 1, is not the header"),
     ],
