@@ -149,8 +149,7 @@ class Groups:
         """
         before, r = self.relaxation.work, self.single
         solve_relaxation(self.relaxation, work)
-        each = np.sqrt(np.bincount(self.group))[:, None]
-        r.start = (self.relaxation.prices / each)[self.group]
+        r.start = (self.relaxation.prices / self.relaxation.mean[:, None])[self.group]
         prove_bound(r, r.start)
         self._spread(before)
 
