@@ -20,7 +20,7 @@ from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
-from tui.base_app import driver_for, show
+from tui.base_app import BREAK_KEY, HELP_KEY, driver_for, show
 from tui.events import ViewArrived
 from tui.host import Host, Runs, Tasks
 from tui.keys import MODE_KEYS, RUN_KEYS
@@ -105,16 +105,9 @@ class PlimsollApp(Host):
             tooltip="Start no further moves; finish or cancel those in flight",
             id="run.stop",
         ),
-        Binding(
-            "question_mark",
-            "help",
-            "Help",
-            tooltip="Explain the focused panel and list the keys",
-            key_display="?",
-            id="app.help",
-        ),
+        HELP_KEY,
         Binding("q", "quit", "Quit", tooltip="Leave plimsoll", id="app.quit"),
-        Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break"),
+        BREAK_KEY,
     ]
 
     def __init__(

@@ -37,6 +37,17 @@ MASKED_S = 0.01
 """How long a change of screens is not painted. Textual waits 0.05 s, half of the time
 in which a key has to be answered."""
 
+HELP_KEY = Binding(
+    "question_mark",
+    "help",
+    "Help",
+    tooltip="Explain the focused panel and list the keys",
+    key_display="?",
+    id="app.help",
+)
+BREAK_KEY = Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break")
+"""Keys that each app has, in a place of its own among the others."""
+
 
 class _Printable(LineFilter):
     """Drop unprintable characters from everything that widgets draw.

@@ -16,7 +16,7 @@ from control.cli.output_types import FleetAnswer, FleetClusterAnswer
 from model.errors import PlimsollError
 from model.printable import printable
 from tui.background import in_background
-from tui.base_app import FrameApp, Looks, driver_for, show
+from tui.base_app import BREAK_KEY, HELP_KEY, FrameApp, Looks, driver_for, show
 from tui.palette import commands
 from tui.screens.fleet import FleetScreen
 from tui.terminal import vanished
@@ -46,16 +46,9 @@ class FleetApp(FrameApp):
     TITLE = "plimsoll"
     CSS_PATH = "plimsoll.tcss"
     BINDINGS = [
-        Binding(
-            "question_mark",
-            "help",
-            "Help",
-            tooltip="Explain the focused panel and list the keys",
-            key_display="?",
-            id="app.help",
-        ),
+        HELP_KEY,
         Binding("q", "quit", "Quit", tooltip="Leave; the service continues", id="app.quit"),
-        Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break"),
+        BREAK_KEY,
     ]
 
     def __init__(
