@@ -1,5 +1,6 @@
 """Brokers that die, flap or slow down during a simulation."""
 
+import heapq
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -52,7 +53,7 @@ class BrokerFault:
         kind, length = FaultKind(found["kind"]), found["length"]
         usual_s = math.inf if kind is FaultKind.DEAD else USUAL_S
         try:
-            at_s = span_of(found["at"])
+            at_s = span_of(found["at"], least=0.0)
             length_s = usual_s if length is None else span_of(length)
         except ValueError as exc:
             raise ConfigError(f"--fault {text}: {exc}") from exc
@@ -71,19 +72,23 @@ class BrokerEvent:
     begins: bool
 
 
-def events_of(faults: Iterable[BrokerFault]) -> tuple[BrokerEvent, ...]:
-    """All changes of brokers, in order; a flapping broker dies and returns many times."""
-    return tuple(sorted(event for fault in faults for event in _events(fault)))
+def events_of(faults: Iterable[BrokerFault]) -> Iterator[BrokerEvent]:
+    """All changes of brokers, in order; a flapping broker dies and returns many times.
+
+    Each begin has its end, unless the fault never ends; faults of one broker may overlap.
+    """
+    return heapq.merge(*map(_events, faults))
 
 
 def _events(fault: BrokerFault) -> Iterator[BrokerEvent]:
     end_s = fault.at_s + fault.length_s
     kind = FaultKind.SLOW if fault.kind is FaultKind.SLOW else FaultKind.DEAD
+    spans = [(fault.at_s, end_s)]
     if fault.kind is FaultKind.FLAPPING:
-        for turn in range(math.ceil(fault.length_s / FLAP_S)):
-            at_s = fault.at_s + turn * FLAP_S
-            yield BrokerEvent(at_s=at_s, broker=fault.broker, kind=kind, begins=turn % 2 == 0)
-    else:
-        yield BrokerEvent(at_s=fault.at_s, broker=fault.broker, kind=kind, begins=True)
-    if end_s < math.inf:
-        yield BrokerEvent(at_s=end_s, broker=fault.broker, kind=kind, begins=False)
+        turns = math.ceil(fault.length_s / FLAP_S)
+        begins_s = [fault.at_s + turn * FLAP_S for turn in range(0, turns, 2)]
+        spans = [(at_s, min(at_s + FLAP_S, end_s)) for at_s in begins_s]
+    for begin_s, until_s in spans:
+        yield BrokerEvent(at_s=begin_s, broker=fault.broker, kind=kind, begins=True)
+        if until_s < math.inf:
+            yield BrokerEvent(at_s=until_s, broker=fault.broker, kind=kind, begins=False)

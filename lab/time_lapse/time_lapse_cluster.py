@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -58,9 +59,10 @@ class TimeLapseCluster:
         self._replicas: Ints = start.partitions.replica_broker.copy()
         self._leader: Ints = start.partitions.leader.copy()
         self._moved_at_s = np.full(len(start), -math.inf)
-        self._events: tuple[BrokerEvent, ...] = events_of(course.faults)
-        self._next_event = 0
-        self._down: dict[BrokerId, set[FaultKind]] = {}
+        self._events = events_of(course.faults)
+        self._next_event: BrokerEvent | None = next(self._events, None)
+        self._open: Counter[tuple[BrokerId, FaultKind]] = Counter()
+        """Faults of each kind that have begun and not ended; those of a broker may overlap."""
         self._step = 0
         self._loads = self._loads_now()
         self._before = self._loads
@@ -91,9 +93,8 @@ class TimeLapseCluster:
     @property
     def next_event_s(self) -> float:
         """When a broker changes next; inf for never."""
-        if self._next_event >= len(self._events):
-            return math.inf
-        return self.begin_s + self._events[self._next_event].at_s
+        event = self._next_event
+        return math.inf if event is None else self.begin_s + event.at_s
 
     @property
     def next_change_s(self) -> float:
@@ -169,14 +170,13 @@ class TimeLapseCluster:
         return Snapshot(start.header.model_copy(update=update), columns)
 
     def _broker(self, broker: Broker) -> Broker:
-        kinds = self._down.get(broker.id)
-        if not kinds:
-            return broker
-        state = BrokerState.DEAD if FaultKind.DEAD in kinds else BrokerState.SLOW
-        return broker.model_copy(update={"state": state})
+        for kind, state in ((FaultKind.DEAD, BrokerState.DEAD), (FaultKind.SLOW, BrokerState.SLOW)):
+            if self._open[broker.id, kind]:
+                return broker.model_copy(update={"state": state})
+        return broker
 
     def _in_fault(self, kind: FaultKind) -> frozenset[BrokerId]:
-        return frozenset(b for b, kinds in self._down.items() if kind in kinds)
+        return frozenset(b for (b, k), faults in self._open.items() if k is kind and faults)
 
     def _step_begins_s(self, step: int) -> float:
         return self.begin_s + step * self._course.step_s
@@ -203,13 +203,11 @@ class TimeLapseCluster:
         return mixed
 
     def _pass_events(self) -> None:
-        while self.next_event_s <= self.now_s:
-            event = self._events[self._next_event]
-            self._next_event += 1
-            kinds = self._down.setdefault(event.broker, set())
-            was = FaultKind.DEAD in kinds
-            kinds.add(event.kind) if event.begins else kinds.discard(event.kind)
-            if was != (FaultKind.DEAD in kinds):
+        while (event := self._next_event) and self.next_event_s <= self.now_s:
+            self._next_event = next(self._events, None)
+            dead = self.dead
+            self._open[event.broker, event.kind] += 1 if event.begins else -1
+            if dead != self.dead:
                 self._elect(event.broker)
 
     def _elect(self, broker: BrokerId) -> None:

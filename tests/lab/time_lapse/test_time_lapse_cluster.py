@@ -84,9 +84,29 @@ def test_other_faults_are_refused(text: str) -> None:
 
 
 def test_a_flapping_broker_ends_alive() -> None:
-    events = events_of([BrokerFault.parse("flapping:1@1m+90s")])
+    events = list(events_of([BrokerFault.parse("flapping:1@1m+90s")]))
     assert [event.begins for event in events] == [True, False, True, False]
     assert events[-1].at_s == 60 + 3 * FLAP_S
+
+
+def test_a_fault_may_be_longer_than_the_simulation_and_begin_with_it() -> None:
+    (fault,) = [BrokerFault.parse("flapping:1@0s+11000d")]
+    first = next(events_of([fault]))
+    assert (first.at_s, first.begins) == (0, True)
+
+
+@pytest.mark.parametrize("other", ["dead:2@2m+1m", "flapping:2@90s+90s"])
+def test_a_broker_stays_dead_until_the_last_of_its_faults_ends(start: Snapshot, other: str) -> None:
+    faults = (BrokerFault.parse("dead:2@1m+10m"), BrokerFault.parse(other))
+    steady = SteadyLoads(start.partitions.loads)
+    cluster = TimeLapseCluster(Course(start=start, loads=steady, faults=faults))
+    for at_s in range(60, 660, 15):
+        cluster.advance(BEGIN_S + at_s)
+        assert cluster.dead == {2}, at_s
+        assert 2 not in cluster.snapshot().partitions.leader
+    cluster.advance(BEGIN_S + 660)
+    assert cluster.dead == set()
+    assert cluster.snapshot().broker[BrokerId(2)].state is BrokerState.ALIVE
 
 
 def test_unknown_brokers_of_faults_are_named(start: Snapshot) -> None:
