@@ -143,7 +143,8 @@ class Tally:
                 for by_broker in evaluation.deviations.values()
                 for value in by_broker.values()
             ]
-            outside = not evaluation.within_band(self.goals)
+            # Without a live broker, no broker deviates, and nothing is in order either.
+            outside = not deviations or not evaluation.within_band(self.goals)
             self._figures = outside, evaluation.deviation, max(deviations, default=0.0)
         return self._figures
 

@@ -70,6 +70,12 @@ def test_a_skewed_cluster_is_balanced_and_then_left_alone() -> None:
     assert len(outcome.hours) == 6
 
 
+def test_a_cluster_without_a_live_broker_is_outside_its_tolerance() -> None:
+    every = " ".join(f"dead:{broker}@1h" for broker in range(6))
+    outcome = try_policy(policy(triggers=EVERY_TRIGGER_OFF), trial(start(), 3, every))
+    assert [hour.outside for hour in outcome.hours[1:]] == [1.0, 1.0]
+
+
 def test_triggers_that_are_off_hold_back_all_the_time() -> None:
     outcome = try_policy(policy(triggers=EVERY_TRIGGER_OFF), trial(skewed(), 3))
     assert (outcome.runs, outcome.moves, outcome.outside) == (0, 0, 1.0)
