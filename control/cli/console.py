@@ -40,3 +40,12 @@ def handling(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+def ended_like_ctrl_c() -> contextlib.AbstractContextManager[None]:
+    """A context that SIGTERM and a closed terminal end as Ctrl-C does, so that it is tidied up."""
+    return handling({signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt})
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt

@@ -1,7 +1,6 @@
 """`plimsoll demo`: the whole product on a local or a simulated cluster."""
 
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.cli.commands.screen import recorded
-from control.cli.console import can_show_screen, handling
+from control.cli.console import can_show_screen, ended_like_ctrl_c
 from control.cli.exit_codes import Exit
 from control.cli.invocation import with_overrides
 from control.cli.options import Output, RecordScreen, Throttle, parsed
@@ -128,8 +127,7 @@ def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, ou
     from control.render.text import answer_text
 
     with (
-        # SIGTERM and a closed terminal end the demo as Ctrl-C does.
-        handling({signal.SIGTERM: _end, signal.SIGHUP: _end}),
+        ended_like_ctrl_c(),
         downloads() as on_download,
         demo(settings, order, on_step=_print, on_download=on_download) as running,
     ):
@@ -201,10 +199,6 @@ def downloads() -> "Iterator[Callable[[JarProgress], None]]":
         yield on_download
     finally:
         progress.stop()
-
-
-def _end() -> None:
-    raise KeyboardInterrupt
 
 
 # ---- the simulated cluster

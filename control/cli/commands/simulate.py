@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from control.cli.console import ended_like_ctrl_c
 from control.cli.exit_codes import Exit
 from control.cli.options import Bursts, Growth, Output, cluster_file, output_file, parsed
 from control.cli.output import Form
@@ -23,6 +24,7 @@ BEGIN_MS: Final = 1_767_571_200_000
 DAY_MS: Final = 86_400_000
 USUAL: Final = ("conservative", "eager")
 USUAL_DAYS: Final = 7
+MOST_DAYS: Final = 366
 LEAST_STEP_S: Final = 15.0
 MOST_STEP_S: Final = 3600.0
 SHAPES: Final = "step, ramp, crowds, sawtooth, swap, follow or crush"
@@ -41,7 +43,9 @@ def simulate(
     days: Annotated[
         int | None,
         typer.Option(
-            min=1, max=366, help="Days to simulate.  [default: 7, or as many as the loads cover]"
+            min=1,
+            max=MOST_DAYS,
+            help="Days to simulate.  [default: 7, or as many as the loads cover]",
         ),
     ] = None,
     snapshot: Annotated[
@@ -149,7 +153,7 @@ def simulate(
         length_s=length_s,
         solve=SolveLimits(work=search_budget),
     )
-    with compose.trials(local_settings, _progress) as try_all:
+    with ended_like_ctrl_c(), compose.trials(local_settings, _progress) as try_all:
         outcomes = tuple(try_all(trial, policies))
     answer = SimulateAnswer.of(
         cluster_id=start.header.cluster_id,
@@ -217,6 +221,11 @@ def _tabled(
         raise ConfigError(
             f"{path} covers {count_text(covered, 'day')}, fewer than --days {days}; "
             "add later times, or lower --days"
+        )
+    if days is None and covered > MOST_DAYS:
+        raise ConfigError(
+            f"{path} covers {count_text(covered, 'day')}, more than the {MOST_DAYS} that can be "
+            f"simulated; give --days {MOST_DAYS} for the first year of them, or shorten the file"
         )
     header = start.header.model_copy(update={"taken_at_ms": first})
     return Snapshot(header, start.partitions), loads, days or covered

@@ -1,6 +1,10 @@
 """`plimsoll simulate`: tables, pictures, JSON, and orders that make no sense."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +109,31 @@ def test_a_table_shorter_than_the_days_is_refused(tmp_path: Path) -> None:
     code, message = called("--load-csv", str(path), "--days", "3")
     assert code == Exit.USAGE
     assert "covers 1 day, fewer than --days 3" in message
+
+
+def test_a_table_longer_than_a_year_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rates.csv"
+    rows = (f"{year}-02-02T00:00:00Z,topic-000000,5e6\n" for year in (2024, 2026))
+    path.write_text("time,topic,rate\n" + "".join(rows))
+    without_days = [argument for argument in SMALL if argument not in ("--days", "1")]
+    result = CliRunner().invoke(app, [*without_days, "--load-csv", str(path)])
+    assert result.exit_code == Exit.USAGE
+    assert "covers 731 days, more than the 366 that can be simulated" in result.output
+
+
+def test_sigterm_leaves_no_folder(tmp_path: Path) -> None:
+    order = [str(Path(sys.executable).with_name("plimsoll")), "simulate", "--days", "366"]
+    there = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(order, env=there, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not list(tmp_path.glob("plimsoll-simulate-*")):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.terminate()
+            assert process.wait(60) == Exit.INTERRUPTED
+        finally:
+            process.kill()
+    assert list(tmp_path.glob("plimsoll-*")) == []
 
 
 def test_loads_of_a_history_are_replayed_from_its_first_day(
