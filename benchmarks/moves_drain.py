@@ -11,6 +11,7 @@ from benchmarks.moves_on import Looking, balance, filled
 from benchmarks.sections import table
 from clients.jvm.jars import default_cache_dir
 from executor.journal.run_history import read_journal
+from executor.journal.run_journal import is_action
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import JournalEvent
@@ -82,7 +83,9 @@ def _row(bootstrap: str, topic: TopicName) -> list[str]:
         assert done.returncode == 0, done.stderr
         print(done.stderr, flush=True)
         assert json.loads(done.stdout)["phase"] == "done", done.stdout
-        (journal,) = (shell.folder / "state" / "journal").glob("*.jsonl")
+        journals = (shell.folder / "state" / "journal").glob("*.jsonl")
+        # The cordon has a journal of its own.
+        (journal,) = [path for path in journals if not is_action(path.stem)]
         records = list(read_journal(journal))
     first_s = min(r.at_ms for r in records if r.event is JournalEvent.ISSUING) / 1000
     moved = [r for r in records if r.event is JournalEvent.MOVED]
