@@ -22,6 +22,7 @@ from tui.viewmodel.fleet import (
 )
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.remark import Remark
 from tui.widgets.table_pane import TablePane
 from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
@@ -66,7 +67,7 @@ what its service does, its brokers, its last decisions, and the commands that st
 
     def compose(self) -> ComposeResult:
         yield TablePane(fleet_table, table_id="clusters")
-        yield Static(id="remark", markup=False)
+        yield Remark()
 
 
 class ClusterPanel(VerticalScroll):
@@ -112,7 +113,6 @@ class FleetScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = LiveScreen.VERTICAL_BREAKPOINTS
 
     moment: FleetMoment | None = None
-    _remark: str | None = None
 
     def compose(self) -> ComposeResult:
         yield FleetHeader(id="header")
@@ -157,12 +157,7 @@ class FleetScreen(Screen[None]):
             return
         # An opened cluster says so itself.
         key = None if self.opened else self._pane.table.key_at_cursor
-        words = printable(selected_words(self.moment, key))
-        if words != self._remark:
-            self._remark = words
-            remark = self.query_one("#remark", Static)
-            remark.update(words)
-            remark.display = bool(words)
+        self.query_one(Remark).say(selected_words(self.moment, key))
 
     def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:
         event.stop()

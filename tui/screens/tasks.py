@@ -8,10 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import ScreenResume
-from textual.widgets import Static
 
 from control.tasks.task_listing import ListedTask, TaskListing
-from model.printable import printable
 from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
@@ -19,6 +17,7 @@ from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.sort_filter import Wish
 from tui.viewmodel.tasks.task_list import selected_remark, task_table, why_no_tasks
 from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.remark import Remark
 from tui.widgets.table_pane import TablePane
 from tui.widgets.task_panel import TaskPanel
 from tui.widgets.titles import entitle
@@ -75,13 +74,11 @@ class TasksScreen(LiveScreen):
     _read_at_ms: int | None = None
     """When the last reading began; None to read at once."""
     _reading = False
-    _remark = ""
-    """What is shown below the table."""
 
     def body(self) -> ComposeResult:
         with TaskListPanel():
             yield TablePane(self._table, table_id="tasks")
-            yield Static(id="remark", markup=False)
+            yield Remark()
         yield TaskPanel()
 
     def on_mount(self) -> None:
@@ -149,12 +146,7 @@ class TasksScreen(LiveScreen):
         if self.moment is None:
             return
         key = self.query_one(TablePane).table.key_at_cursor
-        words = printable(plain(selected_remark(self._listing, key, self.moment)))
-        remark = self.query_one("#remark", Static)
-        if words != self._remark:
-            self._remark = words
-            remark.update(words)
-            remark.display = bool(words)
+        self.query_one(Remark).say(plain(selected_remark(self._listing, key, self.moment)))
 
     def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:
         event.stop()
