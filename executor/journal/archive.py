@@ -23,7 +23,7 @@ from typing import Final
 
 from clients.s3 import Bucket, S3Settings
 from executor.journal.lease import SPARE_S, Lease, LeaseSettings, this_process
-from executor.journal.records import scan
+from executor.journal.records import JournalDamage, scan
 from executor.journal.run_journal import (
     Action,
     backup_path,
@@ -128,6 +128,8 @@ class Archive:
         path = run_path(journal_dir, run_id)
         here = whole_lines(path) if path.exists() else b""
         there = sum(piece.size for piece in pieces)
+        if here[there:]:
+            self._refuse_damage(path, scan(here, run_id).damage)
         return _ArchivedRun(
             archive=self,
             folder=f"{folder}{run_id}/",
@@ -137,6 +139,15 @@ class Archive:
             next_record=here[:there].count(b"\n"),
             missing=here[there:],
         )
+
+    @staticmethod
+    def _refuse_damage(path: Path, damage: Sequence[JournalDamage]) -> None:
+        """Refuse to archive what nobody could read: other hosts would continue from it."""
+        if damage:
+            raise ConfigError(
+                f"the journal {path} is damaged: {damage[0]}. It is not archived like this, so "
+                f"nothing is sent; repair it with plimsoll journal repair {path.stem}."
+            )
 
     def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
         """Pieces by run, oldest first: the newest run and all of the last day."""
@@ -305,19 +316,38 @@ def archive_of(
     slowest_s: float,
     leases: LeaseSettings = _LEASES,
 ) -> Archive:
-    """Open the archive in a bucket for this process.
+    """Open the archive in a bucket for this process; the rest as `archive_in`."""
+    return archive_in(
+        Bucket(settings),
+        timing,
+        call_s=call_s,
+        slowest_s=slowest_s,
+        leases=leases,
+        holder=this_process(),
+    )
+
+
+def archive_in(
+    bucket: Bucket,
+    timing: Timing,
+    *,
+    call_s: float,
+    slowest_s: float,
+    leases: LeaseSettings,
+    holder: str,
+) -> Archive:
+    """The archive in a bucket, with leases in the name of `holder`.
 
     `call_s`: the longest time in seconds until a request that is sent is answered or given up.
     `slowest_s`: the same with all that a call does before it sends its request.
     """
-    bucket = Bucket(settings)
     lease = Lease(
         bucket,
         timing,
         call_s=call_s,
         spare_s=slowest_s + SPARE_S - call_s if leases.spare_s is None else leases.spare_s,
         late_s=slowest_s,
-        holder=this_process(),
+        holder=holder,
         idle_s=leases.idle_s,
         sightings=leases.sightings,
     )

@@ -11,6 +11,7 @@ import pytest
 
 from clients.s3 import S3Settings
 from executor.executor import Executor
+from executor.journal.journal_repair import repaired
 from executor.journal.records import JournalEnd, sealed
 from executor.journal.run_history import past_run
 from executor.journal.run_journal import plan_path, run_path, run_paths
@@ -413,6 +414,27 @@ def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields)
     a = at.machine("a")
     assert a.resume().state is RunState.DONE
     assert at.archived == a.journal
+
+
+def test_a_damaged_journal_is_not_archived_until_it_is_repaired(fields: Fields) -> None:
+    """A run that was begun without a bucket; what is missing is read from the cluster."""
+    at = fields()
+    at.site.folder = at.folder / "a"
+    at.site.kill_at(9, made=True)
+    with pytest.raises(Killed):
+        at.site.run()
+    at.site.stop_killing()
+    a = at.machine("a")
+    (path,) = run_paths(a.folder)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40] + b"#" + whole[41:])
+    with pytest.raises(ConfigError, match=rf"line 1 .* plimsoll journal repair {path.stem}"):
+        a.resume()
+    assert at.archived == b""
+    repaired(a.folder, path.stem, at.site.cluster.timing)
+    assert a.resume().state is RunState.DONE
+    assert at.archived == a.journal
+    assert at.machine("b").executor().runs(at.folder / "b", CLUSTER_ID)
 
 
 def test_a_record_is_written_by_one_writer_alone(fields: Fields) -> None:
