@@ -28,16 +28,25 @@ from benchmarks.fire.scenarios import (
     Scenario,
 )
 from benchmarks.fire.task_invariants import TaskInvariants
-from benchmarks.fire.world_admin import CALL_S, Change, Passage, StaleMetadata, WorldAdmin
+from benchmarks.fire.world_admin import (
+    FORWARDED_S,
+    TIMEOUT_S,
+    Change,
+    Passage,
+    StaleMetadata,
+    WorldAdmin,
+)
 from benchmarks.fire.world_bucket import MemoryBucket, WorldS3
-from benchmarks.fire.world_files import Disk, simulated
+from benchmarks.fire.world_files import Disk, Flip, simulated
 from benchmarks.fire.world_loop import LoopProcess
 from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
+from control.compose import IDLE_LEASE_S, SPARE_LEASE_S
 from control.tasks.broker_task import BrokerTask, TaskPhase
+from executor.client.kafka_admin import longest_request_s, slowest_change_s
 from executor.executor import Executor
-from executor.journal.archive import Archive
-from executor.journal.lease import Lease
+from executor.journal.archive import archive_in
+from executor.journal.lease import LeaseSettings
 from executor.journal.run_history import PastRun, past_run, read_content
 from executor.journal.run_journal import run_paths
 from executor.run.operator_control import Steering
@@ -47,6 +56,7 @@ from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
 from model.errors import ConfigError, ExecutionStopped, GuardrailRefused, PlimsollError
 from model.ids import BrokerId
+from model.plan.plan import read_plan
 from model.run import MoveState, RunReport, RunState
 
 _BEGIN_S: Final = 1_800_000_000.0
@@ -57,6 +67,9 @@ _BETWEEN_S: Final = 12.0
 _REFUSED_S: Final = 40.0
 _STUCK_S: Final = 4000.0
 """A world that takes longer is stuck."""
+_REQUEST_S: Final = longest_request_s(TIMEOUT_S)
+_LONGEST_SEARCH_S: Final = slowest_change_s(TIMEOUT_S) - TIMEOUT_S
+_STANDING_BY: Final = LeaseSettings(IDLE_LEASE_S, SPARE_LEASE_S)
 _SPANS: Final = (
     FaultKind.DISK_FULL,
     FaultKind.CLUSTER_AWAY,
@@ -116,6 +129,10 @@ class Host:
     is_up: bool = False
     killed: str = ""
     """How its process was killed; empty while it lives."""
+    life: int = 0
+    """Number of the newest process."""
+    cut_short: set[int] = field(default_factory=set)
+    """Processes that were killed, or frozen for a while."""
     steps: int = 0
     changes: int = 0
     bucket_calls: int = 0
@@ -177,6 +194,7 @@ class Host:
         """Kill the process."""
         if self.is_up and not self.killed and not self.world.is_healed:
             self.killed = kind
+            self.cut_short.add(self.life)
             self.world.met[kind] += 1
 
     # ---- the network
@@ -199,8 +217,9 @@ class Host:
             case FaultKind.ANSWER_LOST:
                 return Passage(0.0, None)
             case FaultKind.LATE_REQUEST:
-                return Passage(10.0 + self.rng.uniform(0.5, CALL_S - 11.0), 0.0)
-        return Passage(self.rng.uniform(0.5, 5.0), self.rng.uniform(0.0, 4.0))
+                return Passage(self.rng.uniform(TIMEOUT_S + 0.5, FORWARDED_S), 0.0)
+        search_s = self.rng.choice((0.0, self.rng.uniform(0.0, _LONGEST_SEARCH_S)))
+        return Passage(self.rng.uniform(0.5, 5.0), self.rng.uniform(0.0, 4.0), search_s)
 
     def lag(self) -> StaleMetadata | None:
         """What the broker that answers the next request knows, if its metadata lags."""
@@ -213,7 +232,7 @@ class Host:
         world.note(self.name, change.call, tuple(change.about.items()), change.extra)
         folder = str(self.folder)
         synced = {
-            n: c
+            n: self.disk.intact(n, c)
             for n, c in self.disk.durable.items()
             if n.endswith(".jsonl") and os.path.dirname(n) == folder
         }
@@ -224,15 +243,16 @@ class Host:
         if world.has_bucket:
             world.invariants.held(self.name, world.bucket.holder, f"{change.call} is sent")
 
-    def delivered(self, change: Change, after_s: float) -> None:
-        """Check a changing call as it arrives."""
+    def delivered(self, change: Change, after_s: float, life: int) -> None:
+        """Check a changing call as it arrives, so many seconds after a process sent it."""
         world = self.world
         world.note(self.name, change.call, "arrives")
-        if after_s >= 10.0:
+        if after_s >= TIMEOUT_S:
             world.invariants.late = True
-        if world.has_bucket:
+        # No lease outlasts what a broker forwards for a process that is gone; one that lives waits.
+        if world.has_bucket and (after_s <= _REQUEST_S or life not in self.cut_short):
             what = f"{change.call} arrives after {after_s:.2f} s"
-            world.invariants.held(self.name, world.bucket.holder, what, after_s)
+            world.invariants.held(self.name, world.bucket.holder, what)
         world.cluster.after(0.0, world.invariants.placed)
 
     def next_bucket_fault(self) -> FaultKind | None:
@@ -326,8 +346,14 @@ class Host:
         world = self.world
         archive = None
         if (bucket := self.bucket()) is not None:
-            lease = Lease(bucket, self.timing, call_s=CALL_S, holder=self.name)
-            archive = Archive(bucket, lease, self.timing)
+            archive = archive_in(
+                bucket,
+                self.timing,
+                call_s=longest_request_s(TIMEOUT_S),
+                slowest_s=slowest_change_s(TIMEOUT_S),
+                leases=_STANDING_BY if world.scenario.stands_by else LeaseSettings(),
+                holder=self.name,
+            )
         scenario = world.scenario
         limits = RunLimits(
             moves_in_flight=scenario.moves_in_flight,
@@ -335,8 +361,9 @@ class Host:
             poll_s=1.0,
             health_s=2.0,
         )
+        guard = archive.lease.need if archive is not None else lambda: None
         return Executor(
-            WorldAdmin(world.cluster, self),
+            WorldAdmin(world.cluster, self, guard),
             limits=limits,
             timing=timing or self.timing,
             archive=archive,
@@ -356,11 +383,15 @@ class Host:
         for _ in range(_FINAL_TRIES):
             if self._lives(self._rest) or self.world.is_over:
                 return
+        damaged = [flip.path.stem for flip in self.disk.flips if flip.is_there]
+        if any(stem in self.world.ended for stem in damaged):
+            self.world.ended = "a damaged file is named"
+            return
         self.world.invariants.broken("every run comes to rest", self.world.ended)
 
     def _lives(self, act: Callable[[], bool]) -> bool:
         """The life of one process; whether it was the last one."""
-        self.is_up, self.steering = True, Steering()
+        self.is_up, self.steering, self.life = True, Steering(), self.life + 1
         try:
             try:
                 if act():
@@ -427,7 +458,7 @@ class Host:
         except ExecutionStopped:
             # Without an excuse, nothing may be left that only a person could solve.
             task = tasks.newest()
-            if task is None or not (world.invariants.stolen or world.invariants.late):
+            if task is None or not (world.invariants.stolen or world.invariants.is_excused):
                 raise
         if task is not None and task.is_open and task.phase is not TaskPhase.FAILED:
             return False
@@ -487,6 +518,9 @@ class World:
         self.crashes = self.resumes = self.rollbacks = 0
         self.ended = ""
         self._trace = sha256()
+        self._undone = folder / "undone"
+        """Folder for files without the bits that have flipped."""
+        self._undone.mkdir()
         self._read: dict[Path, bytes] = {}
         """Journals that were found readable, as they were then."""
         rng = random.Random(-1 - scenario.seed)
@@ -567,8 +601,13 @@ class World:
         """Check the journals and tasks of a host, none of whose processes is writing."""
         if self.tasks is not None:
             self.tasks.kept({host.name: host.folder / "tasks"})
+        for flip in host.disk.flips:
+            if flip.is_there:
+                self._disbelieved(flip)
         for path in run_paths(host.folder):
             data = path.read_bytes()
+            if host.disk.flipped(path) or host.disk.flipped(path.with_suffix(".plan")):
+                continue
             if self._read.get(path) == data:
                 continue
             self._read[path] = data
@@ -583,6 +622,14 @@ class World:
             self.invariants.check(not lost, "a journal is readable after any crash", lost)
             known = data.startswith(host.disk.durable.get(str(path), b""))
             self.invariants.check(known, "no synced record lost", path.name)
+
+    def _disbelieved(self, flip: Flip) -> None:
+        """Check that of a damaged file, only what is intact is believed."""
+        clean = self._undone / flip.path.name
+        clean.write_bytes(flip.undone(flip.path.read_bytes()))
+        found, known = _believed(flip.path), _believed(clean)
+        new = [words for words in found if words not in known]
+        self.invariants.check(not new, "no flipped bit is believed", f"{flip.path.name}: {new}")
 
     def reported(self, report: RunReport) -> None:
         """Check a run that has ended by itself."""
@@ -618,7 +665,7 @@ class World:
         states = {pid: (str(at.state), undoes) for pid, at in newest.moves.items()}
         invariants.ends(states, newest.run_id, newest.plan.hash)
         moving = [str(p.id) for p in self.cluster.partitions.values() if p.is_moving]
-        if not invariants.stolen and not invariants.late:
+        if not invariants.stolen and not invariants.is_excused:
             invariants.check(not moving, "nothing moves at rest", ", ".join(moving))
 
     # ---- faults
@@ -663,6 +710,8 @@ class World:
                 self._kill(host, fault.kind)
             case FaultKind.FREEZE:
                 self._freeze(host, fault)
+            case FaultKind.BIT_FLIP:
+                self._flip(host, fault)
             case FaultKind.CLOCK_STEP:
                 self._step_clock(host, fault)
             case FaultKind.FOREIGN:
@@ -681,8 +730,14 @@ class World:
     def _freeze(self, host: Host, fault: PlannedFault) -> None:
         if host.is_up:
             self._met(fault)
+            host.cut_short.add(host.life)
             until_s = self.cluster.now_s + 2 * fault.takes_s
             host.actor.wake_s = max(host.actor.wake_s, until_s)
+
+    def _flip(self, host: Host, fault: PlannedFault) -> None:
+        if host.disk.flip(fault.which):
+            self._met(fault)
+            self.invariants.flipped = True
 
     def _span(self, host: Host, kind: FaultKind, by: int) -> None:
         """Begin or end what lasts for a while."""
@@ -772,6 +827,16 @@ class World:
 
     def _disk_of(self, path: str) -> Disk | None:
         return next((h.disk for h in self.hosts if path.startswith(str(h.folder))), None)
+
+
+def _believed(path: Path) -> list[str]:
+    """What is read from a plan, or from each record of a journal."""
+    try:
+        if path.suffix == ".plan":
+            return [read_plan(path).hash]
+        return [record.model_dump_json() for record in read_content(path).records]
+    except ConfigError:
+        return []
 
 
 def _broker_of(fault: PlannedFault) -> BrokerId:

@@ -22,7 +22,7 @@ from control.tasks.task_files import TaskFiles
 from control.tasks.task_hold import TaskHold
 from control.tasks.task_runner import TaskRunner
 from executor.health import competing_rebalancers
-from executor.journal import archive, run_journal
+from executor.journal import archive, records, run_journal
 from executor.journal.archive import Archive
 from executor.journal.lease import Lease
 from executor.journal.records import JournalEnd, sealed
@@ -35,7 +35,7 @@ from executor.throttle.quota import ClusterThrottle, ThrottleSettings
 from executor.throttle.run_throttle import RunThrottle
 from model import files
 from model.errors import WriterBarred
-from model.run import JournalEvent
+from model.run import JournalEvent, JournalRecord
 
 Mutant = Callable[[ExitStack], None]
 """Puts a bug into the shipped code until the stack is closed."""
@@ -162,6 +162,21 @@ def _cancel_everything(self: Any, moves: Any) -> Any:
     return answers
 
 
+def _unchecked(record: Any) -> Any:
+    """Lines whose checksum is taken for right, whatever it is."""
+
+    def mutated(raw: bytes) -> Any:
+        found = record(raw)
+        if found == "does not match its checksum":
+            try:
+                return JournalRecord.model_validate_json(raw)
+            except ValueError:
+                return found
+        return found
+
+    return mutated
+
+
 def _by_the_wall_clock(self: Lease, held: Any) -> float:
     timing: Any = self._timing
     until_s: float = held.document.expires_at_ms / 1000
@@ -278,6 +293,8 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "a replica is left out": _around(competing_rebalancers, "reassign", _one_replica_less),
     "a requested move counts as done": _around(MoveStateMachine, "see", _done_when_sent),
     "cancels are sent twice": _set(ReplicatedKafka, "cancel", _cancel_everything),
+    "checksums of records are not checked": _around(records, "_record", _unchecked),
+    "a damaged journal is archived": _set(Archive, "_refuse_damage", lambda *_: None),
     "the number of records is not kept": _around(
         run_journal, "sealed", lambda seal: lambda record, _end: seal(record, JournalEnd())
     ),

@@ -26,8 +26,12 @@ _OF_TASKS: Final = 0.4
 """Share of the worlds in which a task makes the plans."""
 _OF_BROKERS: Final = 0.3
 """Chance of each further fault of `BROKER_FAULTS`."""
+_OF_FLIPS: Final = 0.15
+"""Share of the worlds in which a bit of a file flips."""
 _OF_LOOPS: Final = 0.35
 """Share of the other worlds in which the loop of `--auto` makes them."""
+_OF_STANDBYS: Final = 0.6
+"""Share of the worlds with the leases of services of which one stands by."""
 
 
 class FaultKind(StrEnum):
@@ -41,6 +45,7 @@ class FaultKind(StrEnum):
     DISK_FULL = "disk full"
     WRITE_ERROR = "write error"
     SYNC_ERROR = "sync error"
+    BIT_FLIP = "bit flipped"
     REQUEST_LOST = "request lost"
     ANSWER_LOST = "answer lost"
     SLOW_REQUEST = "request delayed"
@@ -79,6 +84,8 @@ ONLY_WITH_BUCKET: Final = frozenset(
 BROKER_FAULTS: Final = frozenset(
     {FaultKind.BROKER_SLOW, FaultKind.DISK_FILLS, FaultKind.METADATA_LAG}
 )
+_APART: Final = BROKER_FAULTS | {FaultKind.BIT_FLIP}
+"""Faults that are drawn apart, so that older seeds keep theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +149,8 @@ class Scenario:
     """None where no loop makes the plans; else the plan above only says what there is."""
     hosts: int
     """1 without an archive, 2 that share one."""
+    stands_by: bool
+    """Whether the hosts hold leases as services with a standby do."""
     throttle: int | None
     """Bytes per second."""
     producers: float
@@ -182,6 +191,7 @@ def scenario_of(seed: int) -> Scenario:
         task=task,
         auto=_policy(random.Random(f"loop {seed}"), log_bytes) if is_loop else None,
         hosts=hosts,
+        stands_by=random.Random(f"leases {seed}").random() < _OF_STANDBYS,
         throttle=rng.choice((None, 40 * MB, 80 * MB)),
         producers=rng.choice((0.0, 0.5, 2.0)) * MB,
         log_bytes=log_bytes,
@@ -193,21 +203,26 @@ def scenario_of(seed: int) -> Scenario:
         faults=(
             *(_fault(rng, hosts) for _ in range(rng.randint(1, _MOST_FAULTS))),
             *_faults_of_brokers(random.Random(f"brokers {seed}"), hosts),
+            *_flips(random.Random(f"flips {seed}"), hosts),
         ),
     )
 
 
 def _faults_of_brokers(rng: random.Random, hosts: int) -> Iterator[PlannedFault]:
-    """Further faults, drawn apart so that older seeds keep theirs."""
     while rng.random() < _OF_BROKERS:
         yield _fault(rng, hosts, sorted(BROKER_FAULTS))
+
+
+def _flips(rng: random.Random, hosts: int) -> Iterator[PlannedFault]:
+    if rng.random() < _OF_FLIPS:
+        yield _fault(rng, hosts, [FaultKind.BIT_FLIP])
 
 
 def _fault(
     rng: random.Random, hosts: int, kinds: Sequence[FaultKind] | None = None
 ) -> PlannedFault:
     if kinds is None:
-        known = [k for k in FaultKind if k not in BROKER_FAULTS]
+        known = [k for k in FaultKind if k not in _APART]
         kinds = [k for k in known if hosts > 1 or k not in ONLY_WITH_BUCKET]
     return PlannedFault(
         kind=rng.choice(kinds),

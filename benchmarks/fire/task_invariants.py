@@ -102,7 +102,7 @@ class TaskInvariants:
 
     def _emptied(self, task_id: str) -> None:
         world = self.invariants
-        if world.late:
+        if world.is_excused:
             return
         held = [
             str(p.id)

@@ -13,8 +13,8 @@ from model.ids import BrokerId, PartitionId, TopicName
 
 TIMEOUT_S: Final = 10.0
 """Seconds until a call gives up."""
-CALL_S: Final = 20.0
-"""The longest time, in seconds, until a request that was sent may arrive."""
+FORWARDED_S: Final = 60.0
+"""For so long, in seconds, a broker tries to forward a request whose sender is gone."""
 _ANSWER_S: Final = 0.01
 _T = TypeVar("_T")
 
@@ -37,6 +37,8 @@ class Passage:
     """Until it arrives; None where it is lost."""
     back_s: float | None
     """Until its answer arrives after that."""
+    search_s: float = 0.0
+    """Until it is sent, for which the controller is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,27 @@ class Caller(Protocol):
     def sent(self, change: Change) -> None:
         """Note a changing call as it is sent."""
 
-    def delivered(self, change: Change, after_s: float) -> None:
-        """Note that it has arrived, so many seconds after it was sent."""
+    @property
+    def life(self) -> int:
+        """Number of the process."""
+        ...
+
+    def delivered(self, change: Change, after_s: float, life: int) -> None:
+        """Note that it has arrived, so many seconds after that process sent it."""
 
 
 class WorldAdmin(SimulatedAdmin):
     """Implement `ClusterAdmin`; a call ends with the answer or after the time-out."""
 
-    def __init__(self, cluster: SimulatedCluster, caller: Caller) -> None:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        caller: Caller,
+        before_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        """before_change: as of `KafkaAdmin`."""
         super().__init__(cluster, Faults(), answer_s=0.0)
+        self._before_change = before_change
         self._of = cluster
         self._caller = caller
         self._about = Change(call="", about={})
@@ -138,13 +152,18 @@ class WorldAdmin(SimulatedAdmin):
         return ask()
 
     def _change(self, call: str, ask: Callable[[], _T]) -> _T:
-        change, answers, sent_s = self._about, list[_T | PlimsollError](), self._of.now_s
+        change, answers = self._about, list[_T | PlimsollError]()
         self._caller.step()
-        self._caller.sent(change)
         passage = self._caller.passage(changes=True)
+        if passage.search_s:
+            self._caller.sleep(passage.search_s)
+        self._before_change()
+        self._caller.step()
+        sent_s, life = self._of.now_s, self._caller.life
+        self._caller.sent(change)
 
         def deliver() -> None:
-            self._caller.delivered(change, self._of.now_s - sent_s)
+            self._caller.delivered(change, self._of.now_s - sent_s, life)
             self._is_delivering = True
             try:
                 answers.append(ask())

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 _JOURNAL: Final = ".jsonl"
 _PARTIAL: Final = ".partial"
+_FLIPPED: Final = (_JOURNAL, ".plan")
+"""Suffixes of files whose bits may flip."""
 _TORN: Final = (_JOURNAL, ".json", ".plan")
 """Suffixes of files that a power loss may tear."""
 
@@ -32,6 +34,28 @@ class _Change:
     source: str = ""
     """Empty for a new entry."""
     replaced: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A byte of a file, one bit of which has flipped."""
+
+    path: Path
+    at: int
+    before: int
+    after: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file still has it; it may have been replaced or torn since."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        return self.undone(content) != content
+
+    def undone(self, content: bytes) -> bytes:
+        """Content of the file without it."""
+        if content[self.at : self.at + 1] != bytes([self.after]):
+            return content
+        return content[: self.at] + bytes([self.before]) + content[self.at + 1 :]
 
 
 @dataclass(slots=True)
@@ -55,6 +79,8 @@ class Disk:
     """What was synced, by path."""
     opened: set["WorldFile"] = field(default_factory=set)
     """Files that the process has open."""
+    flips: list["Flip"] = field(default_factory=list)
+    """Bits that have flipped by themselves."""
     writes: int = 0
     syncs: int = 0
     _changes: list[_Change] = field(default_factory=list)
@@ -107,6 +133,33 @@ class Disk:
         """Close the files of a process that was killed."""
         for file in [*self.opened]:
             file.close()
+
+    def flip(self, which: int) -> bool:
+        """Flip a bit of one of the journals and plans; False where there is none."""
+        paths = [p for p in sorted(self.folder.iterdir()) if p.suffix in _FLIPPED]
+        files = [p for p in paths if p.stat().st_size]
+        if not files:
+            return False
+        path = files[which % len(files)]
+        content = bytearray(path.read_bytes())
+        at = self.rng.randrange(len(content))
+        before = content[at]
+        content[at] ^= 1 << self.rng.randrange(8)
+        with open(path, "r+b", buffering=0) as file:
+            file.write(content)
+        self.flips.append(Flip(path, at, before, content[at]))
+        return True
+
+    def intact(self, path: str, content: bytes) -> bytes:
+        """Content of a file without bits that have flipped."""
+        for flip in self.flips:
+            if str(flip.path) == path:
+                content = flip.undone(content)
+        return content
+
+    def flipped(self, path: Path) -> Flip | None:
+        """The flipped bit of a file; None where it has none, or none any more."""
+        return next((f for f in self.flips if f.path == path and f.is_there), None)
 
     def lose_power(self) -> None:
         """Lose what was not synced, or a part of it."""
