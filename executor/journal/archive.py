@@ -142,7 +142,7 @@ class Archive:
 
     @staticmethod
     def _refuse_damage(path: Path, damage: Sequence[JournalDamage]) -> None:
-        """Refuse to archive what nobody could read: other hosts would continue from it."""
+        """Refuse to archive records that cannot be read: other hosts would continue from them."""
         if damage:
             raise ConfigError(
                 f"the journal {path} is damaged: {damage[0]}. It is not archived like this, so "

@@ -417,7 +417,7 @@ def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields)
 
 
 def test_a_damaged_journal_is_not_archived_until_it_is_repaired(fields: Fields) -> None:
-    """A run that was begun without a bucket; what is missing is read from the cluster."""
+    """A run that was begun without a bucket; missing records do not stop it."""
     at = fields()
     at.site.folder = at.folder / "a"
     at.site.kill_at(9, made=True)
