@@ -624,7 +624,7 @@ class World:
             self.invariants.check(known, "no synced record lost", path.name)
 
     def _disbelieved(self, flip: Flip) -> None:
-        """Check that of a damaged file, only what is intact is believed."""
+        """Check that only intact records of a damaged file are believed."""
         clean = self._undone / flip.path.name
         clean.write_bytes(flip.undone(flip.path.read_bytes()))
         found, known = _believed(flip.path), _believed(clean)
