@@ -1,5 +1,6 @@
 """Rules that stop or pause a run, and the reaction to each."""
 
+import math
 import re
 from datetime import UTC, datetime, time
 from enum import StrEnum
@@ -10,6 +11,8 @@ from pydantic import AfterValidator, Field
 from model.files import FileModel
 from model.quantities import Duration, as_span
 
+_MINUTES: Final = 2 * 24 * 60
+"""Minutes within which daily hours begin or end, also where clocks change."""
 _HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -117,3 +120,13 @@ class StopRules(FileModel):
         begin, end = map(time.fromisoformat, self.window_hours.split("-"))
         at = now.time().replace(tzinfo=None)
         return begin <= at < end if begin < end else at >= begin or at < end
+
+    def next_change_s(self, now_s: float) -> float:
+        """When `is_open` changes next, seconds since the epoch; inf for never."""
+        end_s = math.inf if self.window_end is None else self.window_end.astimezone().timestamp()
+        if not self.window_hours:
+            return end_s if now_s < end_s else math.inf
+        was_open, first = self.is_open(now_s), int(now_s // 60) + 1
+        minutes = (60.0 * minute for minute in range(first, first + _MINUTES))
+        found = next((at_s for at_s in minutes if self.is_open(at_s) != was_open), math.inf)
+        return min(found, end_s) if was_open else found

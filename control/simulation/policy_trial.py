@@ -43,6 +43,7 @@ from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, RecentMove, Snapshot
 from model.snapshot.steadiness import Steadiness
+from model.stop_rules import StopRules
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 
@@ -68,6 +69,8 @@ class TrialPolicy:
     dead_broker_after_s: float = 3600.0
     copy_rate: float = COPY_RATE
     """Bytes/s that a broker copies in each direction during a run."""
+    stop_rules: StopRules = field(default_factory=StopRules)
+    """Those on the window and on brokers that die act."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +249,14 @@ class _PolicyTrial:
 
     def _made(self, folder: Path) -> Loop:
         policy, cluster = self._policy, self._cluster
-        executor = _Executor(cluster, self._advance, self._moved, copy_rate=policy.copy_rate)
+        executor = _Executor(
+            cluster,
+            self._advance,
+            self._moved,
+            copy_rate=policy.copy_rate,
+            stop_rules=policy.stop_rules,
+            holds=self._holds,
+        )
         executor.ended = self._run_ended
         settings = LoopSettings(
             bootstrap="simulated",
@@ -260,6 +270,7 @@ class _PolicyTrial:
             triggers=policy.triggers,
             schedule=policy.schedule,
             dead_broker_after_s=policy.dead_broker_after_s,
+            stop_rules=policy.stop_rules,
             journal_dir=folder,
             tick_s=TICK_S,
         )
@@ -301,11 +312,17 @@ class _PolicyTrial:
         return max(TICK_S, wait_s) if wait_s > 0 else math.inf
 
     def _advance(self, to_s: float) -> None:
-        """Let time pass during a run, while the loop looks on."""
-        cluster = self._cluster
-        while cluster.now_s < to_s:
+        """Let time pass during a run, while the loop looks on; until the run is to stop at most.
+
+        At the end of the simulation, runs start no further moves.
+        """
+        cluster, stopping = self._cluster, self._loop.steering.stopping
+        stops = stopping.is_set()
+        while cluster.now_s < to_s and stopping.is_set() == stops:
             self._pass(min(to_s, cluster.next_change_s))
-            if cluster.now_s < to_s:
+            if cluster.now_s >= self._end_s:
+                stopping.set()
+            elif cluster.now_s < to_s:
                 self._turn()
 
     def _pass(self, to_s: float) -> None:
@@ -331,6 +348,9 @@ class _PolicyTrial:
         self._decision = facts, step
         self._tally.decided(holding_rule(facts, step))
 
+    def _holds(self, rule: str) -> None:
+        self._tally.decided(rule)
+
     def _moved(self, move: Move) -> None:
         now_s = self._cluster.now_s
         if now_s <= self._end_s:
@@ -348,10 +368,11 @@ class _PolicyTrial:
     def _run_ended(self, report: RunReport) -> None:
         if self._cluster.now_s <= self._end_s:
             self._tally.run_ended(report.state is RunState.DONE)
-        copied = sum(move.bytes_copied or 0 for move in report.moves)
-        self._records.usage.append(
-            RunUsage(started_at_ms=report.started_at_ms, bytes_copied=copied)
-        )
+        for each in filter(None, (report, report.rollback)):
+            copied = sum(move.bytes_copied or 0 for move in each.moves)
+            self._records.usage.append(
+                RunUsage(started_at_ms=each.started_at_ms, bytes_copied=copied)
+            )
 
     def _outcome(self) -> PolicyOutcome:
         tally = self._tally

@@ -91,6 +91,20 @@ class TimeLapseCluster:
         return self._replicas.copy()
 
     @property
+    def offline(self) -> frozenset[int]:
+        """Rows without a leader now."""
+        return frozenset(np.flatnonzero(self._leader == NO_BROKER).tolist())
+
+    def rows_on(self, brokers: Iterable[BrokerId]) -> frozenset[int]:
+        """Rows with a replica on one of these brokers now."""
+        there = np.isin(self._replicas, np.array(sorted(brokers), np.int64))
+        return frozenset(self._course.start.replica_row[there].tolist())
+
+    def rows_of(self, moves: Iterable[Move]) -> frozenset[int]:
+        """Rows that some moves are of."""
+        return frozenset(self._course.start.row_of[move.id] for move in moves)
+
+    @property
     def next_event_s(self) -> float:
         """When a broker changes next; inf for never."""
         event = self._next_event

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,7 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move, Plan
 from model.run import MoveProgress, MoveReport, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
+from model.stop_rules import Reaction, StopRule, StopRules
 
 if TYPE_CHECKING:
     from executor.schedule.estimate import Forecast
@@ -27,6 +28,8 @@ HANDOVER_S: Final = 1.0
 """Duration of a move that copies nothing."""
 SHARED_S: Final = 1.5
 """The same in shared storage, where a broker opens the partition."""
+
+_RULES: Final = StopRules()
 
 _Flow = tuple[PartitionId, BrokerId]
 _Limit = tuple[BrokerId, bool]
@@ -56,18 +59,37 @@ class _Run:
     started_s: float
     dead: frozenset[BrokerId]
     """Brokers that were dead when it started."""
+    planned: frozenset[int]
+    """Rows of its moves."""
+    incomplete: frozenset[int]
+    """Rows that had replicas on dead brokers when it started."""
+    offline: frozenset[int]
+    """Rows that had no leader when it started."""
     waiting: deque[Move]
     flying: list[_Flight] = field(default_factory=list)
     ended: list[MoveProgress] = field(default_factory=list)
     stopped: str = ""
     """Why no further move starts."""
+    rolls_back: bool = False
+    """Whether moves that are done return."""
+    paused: StopRule | None = None
+    """The rule for which no move starts for now."""
+    paused_at_s: float = 0.0
+    calm_at_s: float = math.inf
+    """When the pause ends unless a rule is broken again; inf while one is broken."""
+
+    @property
+    def left(self) -> bool:
+        """Whether a move is in flight, or still to be started."""
+        return bool(self.flying or (self.waiting and not self.stopped))
 
 
 class TimeLapseExecutor:
     """Executes plans on the cluster; a plan's moves start in its order.
 
-    A broker that dies during a run stops it: moves that need the broker are cancelled, others in
-    flight end. Nothing is written to `journal_dir`.
+    The stop rules on the window and on brokers that die act as in a run; nothing else that they
+    watch happens here. Moves in flight to a broker that dies are cancelled. Nothing is written to
+    `journal_dir`.
     """
 
     def __init__(
@@ -77,14 +99,18 @@ class TimeLapseExecutor:
         moved: Callable[[Move], None],
         *,
         copy_rate: float = COPY_RATE,
+        stop_rules: StopRules = _RULES,
+        holds: Callable[[str], None] = lambda _rule: None,
     ) -> None:
         """Set up for a cluster.
 
-        advance: lets time pass until a time in seconds since the epoch. moved: called with each
-        move when it has taken effect. copy_rate: bytes/s of a broker in each direction.
+        advance: lets time pass until a time in seconds since the epoch, or until the run is to stop
+        if that is earlier. moved: called with each move when it has taken effect. copy_rate:
+        bytes/s of a broker in each direction. holds: called with the setting for which a run
+        pauses, and with nothing when it continues.
         """
         self._cluster, self._advance, self._moved = cluster, advance, moved
-        self._copy_rate = copy_rate
+        self._copy_rate, self._rules, self._holds = copy_rate, stop_rules, holds
         self._runs = 0
 
     def execute(
@@ -98,24 +124,18 @@ class TimeLapseExecutor:
         check: Callable[[], None] | None = None,
     ) -> RunReport:
         """Execute a plan while time passes; PlanOutdated where a partition has moved."""
-        del journal_dir, steering
+        del journal_dir
         if check is not None:
             check()
         cluster = self._cluster
         if why := cluster.refused(plan.moves):
             raise PlanOutdated(f"the cluster changed since this plan: {why}")
-        self._runs += 1
-        run = _Run(plan, cluster.now_s, cluster.dead, deque(plan.moves))
+        run = self._begun_run(plan, plan.moves)
         observe(self._progress(run, RunState.RUNNING))
-        while run.flying or (run.waiting and not run.stopped):
-            while run.waiting and not run.stopped and len(run.flying) < moves_in_flight:
-                run.flying.append(self._begun(run.waiting.popleft()))
-            self._fly(run)
-            self._check_brokers(run)
-        run.ended += [MoveProgress(move=m, state=MoveState.DROPPED) for m in run.waiting]
-        state = RunState.STOPPED if run.stopped else RunState.DONE
-        observe(self._progress(run, state))
-        return self._report(run, state)
+        self._perform(run, self._rules, moves_in_flight, steering)
+        back = self._rolled_back(run, moves_in_flight) if run.rolls_back else None
+        observe(self._progress(run, _state(run)))
+        return self._report(run, back)
 
     def resume(
         self,
@@ -156,6 +176,96 @@ class TimeLapseExecutor:
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
+    def _begun_run(self, plan: Plan, moves: Iterable[Move]) -> _Run:
+        cluster, waiting = self._cluster, deque(moves)
+        self._runs += 1
+        return _Run(
+            plan,
+            cluster.now_s,
+            cluster.dead,
+            planned=cluster.rows_of(waiting),
+            incomplete=cluster.rows_on(cluster.dead),
+            offline=cluster.offline,
+            waiting=waiting,
+        )
+
+    def _perform(
+        self, run: _Run, rules: StopRules, moves_in_flight: int, steering: Steering | None
+    ) -> None:
+        """Make the moves of a run, as far as the rules and the operator let it."""
+        while run.left:
+            if steering is not None and steering.stopping.is_set():
+                run.stopped = run.stopped or "stopped by the loop"
+            self._heed(run, rules)
+            while run.waiting and not (run.stopped or run.paused):
+                if len(run.flying) >= moves_in_flight:
+                    break
+                run.flying.append(self._begun(run.waiting.popleft()))
+            if run.left:
+                self._fly(run, rules)
+                self._check_brokers(run, rules)
+        if run.paused:
+            self._holds("")
+        run.ended += [MoveProgress(move=m, state=MoveState.DROPPED) for m in run.waiting]
+        run.waiting.clear()
+
+    def _rolled_back(self, run: _Run, moves_in_flight: int) -> RunReport:
+        """Move back what a run has moved, but to dead brokers; report on that."""
+        done = [item.move for item in run.ended if item.state is MoveState.DONE]
+        dead = self._cluster.dead
+        moves = [_reversed(move) for move in done if not dead.intersection(move.replicas_before)]
+        back = self._begun_run(run.plan, moves)
+        self._perform(back, self._rules.for_rollback(), moves_in_flight, None)
+        return self._report(back, None)
+
+    def _heed(self, run: _Run, rules: StopRules) -> None:
+        """Stop, pause or continue a run by its rules; the most severe reaction counts."""
+        if run.stopped:
+            return
+        now_s = self._cluster.now_s
+        broken = self._broken(run, rules)
+        found = {rules.reaction(rule): rule for rule in reversed(broken)}
+        for final in (Reaction.ROLL_BACK, Reaction.STOP):
+            if final in found:
+                run.stopped, run.rolls_back = broken[found[final]], final is Reaction.ROLL_BACK
+                if run.rolls_back:
+                    self._cancel(run, {flight.move.id for flight in run.flying})
+                return
+        holding = found.get(Reaction.PAUSE)
+        if holding is None:
+            if run.paused and run.calm_at_s == math.inf:
+                run.calm_at_s = now_s + rules.calm_s
+            if run.paused and now_s >= run.calm_at_s:
+                run.paused = None
+                self._holds("")
+            return
+        run.calm_at_s = math.inf
+        if holding is not run.paused:
+            run.paused, run.paused_at_s = holding, now_s
+            self._holds(f"stop_rules.{holding}")
+        if now_s >= _gives_up_s(run, rules):
+            run.stopped = broken[holding]
+
+    def _broken(self, run: _Run, rules: StopRules) -> dict[StopRule, str]:
+        """Why each broken rule is broken, in the order of the rules."""
+        cluster, broken = self._cluster, dict[StopRule, str]()
+        if lost := cluster.dead - run.dead:
+            broken[StopRule.BROKER_LOST] = f"broker {min(lost)} is dead"
+            hit = cluster.rows_on(lost) - run.planned
+            if cluster.offline - run.offline - run.planned:
+                broken[StopRule.OFFLINE] = "partitions outside the plan lost their leaders"
+            if hit - run.incomplete:
+                broken[StopRule.UNDER_REPLICATED] = (
+                    "partitions outside the plan lost replicas in sync"
+                )
+            if hit & run.incomplete:
+                broken[StopRule.ISR_SHRINK] = (
+                    "partitions outside the plan lost still more replicas in sync"
+                )
+        if not rules.is_open(cluster.now_s):
+            broken[StopRule.WINDOW] = "the window for moves is closed"
+        return broken
+
     def _begun(self, move: Move) -> _Flight:
         now_s, copied = self._cluster.now_s, move.bytes_to_copy or 0
         each = copied / len(move.added) if move.added else 0.0
@@ -163,8 +273,8 @@ class TimeLapseExecutor:
         left = {} if shared else dict.fromkeys(move.added, each)
         return _Flight(move, now_s, left, now_s + (SHARED_S if shared else HANDOVER_S))
 
-    def _fly(self, run: _Run) -> None:
-        """Let time pass until a copy or a move may have ended, or a broker changes."""
+    def _fly(self, run: _Run, rules: StopRules) -> None:
+        """Let time pass until a copy or a move may have ended, or the rules may say otherwise."""
         cluster, rates = self._cluster, self._rates(run)
         now_s = cluster.now_s
         ends = [
@@ -174,8 +284,8 @@ class TimeLapseExecutor:
             if flight.left[broker] > 0.5 and rates[flight.move.id, broker] > 0
         ]
         ends += [flight.ends_s for flight in run.flying if flight.ends_s > now_s]
-        until_s = min((*ends, cluster.next_event_s))
-        if until_s == math.inf:
+        until_s = min((*ends, cluster.next_event_s, *_heeds_s(run, rules, now_s)))
+        if until_s == math.inf and run.flying:
             run.stopped = "no move in flight makes progress"
             self._cancel(run, {b.move.id for b in run.flying})
             return
@@ -208,14 +318,14 @@ class TimeLapseExecutor:
         }
         return fair_rates(flows, free)
 
-    def _check_brokers(self, run: _Run) -> None:
-        """Stop the run where a broker has died since it started."""
+    def _check_brokers(self, run: _Run, rules: StopRules) -> None:
+        """Cancel moves in flight to brokers that have died since the run started; it ends then."""
         lost = self._cluster.dead - run.dead
-        if not lost:
-            return
-        run.stopped = run.stopped or f"broker {min(lost)} is dead"
         hit = {f.move.id for f in run.flying if lost.intersection(f.move.replicas_after)}
-        self._cancel(run, hit)
+        if hit:
+            self._heed(run, rules)
+            run.stopped = run.stopped or f"broker {min(lost)} is dead"
+            self._cancel(run, hit)
 
     def _cancel(self, run: _Run, ids: Collection[PartitionId]) -> None:
         for flight in [f for f in run.flying if f.move.id in ids]:
@@ -233,17 +343,55 @@ class TimeLapseExecutor:
             reason=run.stopped,
         )
 
-    def _report(self, run: _Run, state: RunState) -> RunReport:
+    def _report(self, run: _Run, rollback: RunReport | None) -> RunReport:
         return RunReport(
             run_id=f"run-{self._runs}",
             plan_hash=run.plan.hash,
-            state=state,
+            state=_state(run),
             reason=run.stopped,
             started_at_ms=int(1000 * run.started_s),
             duration_s=self._cluster.now_s - run.started_s,
             preparation_s=0.0,
             moves=tuple(map(_reported, run.ended)),
+            rollback=rollback,
         )
+
+
+def _state(run: _Run) -> RunState:
+    return RunState.STOPPED if run.stopped else RunState.DONE
+
+
+def _heeds_s(run: _Run, rules: StopRules, now_s: float) -> tuple[float, ...]:
+    """When the rules may say otherwise without a change of brokers."""
+    if run.stopped:
+        return (math.inf,)
+    window_s = math.inf if rules.window is Reaction.OFF else rules.next_change_s(now_s)
+    if run.paused is None:
+        return (window_s,)
+    return window_s, run.calm_at_s, _gives_up_s(run, rules)
+
+
+def _gives_up_s(run: _Run, rules: StopRules) -> float:
+    """When a pause has lasted too long; never for that of the window."""
+    if run.paused in (None, StopRule.WINDOW):
+        return math.inf
+    return run.paused_at_s + rules.pause_limit_s
+
+
+def _reversed(move: Move) -> Move:
+    """The move back; replicas that were removed are copied again."""
+    each = (move.bytes_to_copy or 0) / len(move.added) if move.added else 0
+    return move.model_copy(
+        update={
+            "replicas_before": move.replicas_after,
+            "replicas_after": move.replicas_before,
+            "leader_before": move.leader_after,
+            "leader_after": move.leader_before,
+            "bytes_to_copy": int(each * len(move.removed)),
+            "log_dirs_before": move.log_dirs_after,
+            "log_dirs_after": move.log_dirs_before,
+        }
+    )
 
 
 def _ended(flight: _Flight, now_s: float) -> MoveProgress:

@@ -1,5 +1,6 @@
 """When moves may start, and how severe a rule is."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -38,6 +39,24 @@ def test_a_window_with_an_end_date_ends_for_good() -> None:
     assert rules.is_open((end - timedelta(seconds=1)).timestamp())
     assert not rules.is_open(end.timestamp())
     assert not rules.is_open((end + timedelta(days=30)).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("hours", "end", "at", "changes"),
+    [
+        ("", "", "12:00", ""),
+        ("", "18:30:30", "12:00", "18:30:30"),
+        ("", "11:00", "12:00", ""),
+        ("22:00-23:30", "", "12:00:01", "22:00"),
+        ("22:00-23:30", "", "22:00", "23:30"),
+        ("22:00-23:30", "22:10:05", "22:05", "22:10:05"),
+        ("22:00-23:30", "21:00", "12:00", ""),
+    ],
+)
+def test_the_next_change_of_a_window_is_known(hours: str, end: str, at: str, changes: str) -> None:
+    until = datetime.fromtimestamp(local(end), UTC) if end else None
+    rules = StopRules(window_hours=hours, window_end=until)
+    assert rules.next_change_s(local(at)) == (local(changes) if changes else math.inf)
 
 
 def test_an_end_without_a_zone_is_local() -> None:

@@ -37,7 +37,8 @@ def simulate(
         typer.Option(
             metavar="[LABEL=]NAME|FILE",
             help="Limits of run --auto by their name, or a configuration file with its limits, "
-            "goals, triggers and schedule. Repeatable.  [default: conservative and eager]",
+            "goals, triggers, schedule and stop rules. Repeatable.  "
+            "[default: conservative and eager]",
         ),
     ] = None,
     days: Annotated[
@@ -275,7 +276,7 @@ def _policies(
             limits=policy.limits,
             triggers=policy.triggers,
             dead_broker_after_s=policy.dead_broker_after_s,
-            stop_rules=settings.stop_rules,
+            stop_rules=policy.stop_rules,
             schedule=policy.schedule,
         )
         faults = policy_faults(bounds, now_ms / 1000)
@@ -317,6 +318,7 @@ def _policy(text: str, settings: "Settings") -> "TrialPolicy":
         effort=settings.solve.effort if limits.effort is None else limits.effort,
         dead_broker_after_s=settings.dead_broker_after,
         copy_rate=float(throttle) if isinstance(throttle, int) else COPY_RATE,
+        stop_rules=settings.stop_rules,
     )
 
 

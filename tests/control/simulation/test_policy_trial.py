@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from control.settings.auto_limits import EAGER, AutoLimits
 from control.settings.trigger_table import Response, TriggerTable
+from control.simulation.outcome import PolicyOutcome
 from control.simulation.policy_trial import Trial, TrialPolicy, try_policy
 from control.simulation.trials import try_pickled
 from lab.synthetic.shape import ClusterShape
@@ -18,6 +20,7 @@ from lab.time_lapse.time_lapse_cluster import Course
 from lab.time_lapse.varying_loads import SteadyLoads, synthetic_start
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot
+from model.stop_rules import Reaction, StopRules
 
 DAY_S = 86_400.0
 HOUR_S = 3600.0
@@ -140,3 +143,70 @@ def test_memory_holds_no_more_than_a_day_of_moves() -> None:
     outcome = try_policy(policy(), trial(start(), 24 * 3, "", "sawtooth"))
     assert (len(outcome.days), len(outcome.hours)) == (3, 72)
     assert np.isclose(sum(d.outside for d in outcome.days) / 3, outcome.outside)
+
+
+def at(hours: float) -> datetime:
+    """A time of the simulation, in local time."""
+    return datetime.fromtimestamp(MIDNIGHT_MS / 1000 + hours * HOUR_S, UTC).astimezone()
+
+
+def test_moves_wait_for_the_hours_of_the_stop_rules() -> None:
+    hours = f"{at(4):%H:%M}-{at(6):%H:%M}"
+    outcome = try_policy(policy(stop_rules=StopRules(window_hours=hours)), trial(skewed(), 7))
+    assert (outcome.runs, outcome.stopped_runs) == (1, 0)
+    assert outcome.moves > 0
+    assert [hour.outside for hour in outcome.hours[:4]] == [1.0] * 4
+    assert outcome.hours[4].imbalance < outcome.hours[3].imbalance
+    held = outcome.held["stop_rules.window"]
+    assert held.times == 1
+    assert held.seconds == pytest.approx(4 * HOUR_S, abs=120)
+
+
+def test_after_the_end_of_the_window_no_move_begins() -> None:
+    over = StopRules(window_end=at(0))
+    paused = try_policy(policy(stop_rules=over), trial(skewed(), 3))
+    assert (paused.moves, paused.outside) == (0, 1.0)
+    assert paused.held["stop_rules.window"].seconds > 2.9 * HOUR_S
+    ended = over.model_copy(update={"window": Reaction.STOP})
+    stopped = try_policy(policy(stop_rules=ended), trial(skewed(), 3))
+    assert (stopped.moves, stopped.stopped_runs) == (0, stopped.runs)
+    assert stopped.runs > 1
+    ignored = over.model_copy(update={"window": Reaction.OFF})
+    assert try_policy(policy(stop_rules=ignored), trial(skewed(), 3)).moves > 0
+
+
+def test_a_window_may_roll_a_run_back() -> None:
+    one = EAGER.model_copy(update={"moves_in_flight": 1})
+    slow = policy(one, copy_rate=1e7)
+    whole = try_policy(slow, trial(skewed(), 3))
+    back = StopRules(window_end=at(0.2), window=Reaction.ROLL_BACK)
+    outcome = try_policy(replace(slow, stop_rules=back), trial(skewed(), 3))
+    assert whole.undone == 0
+    assert outcome.undone > 0
+    assert outcome.hours[-1].outside == 1.0
+    assert outcome.hours[-1].imbalance > whole.hours[-1].imbalance
+
+
+def test_a_lost_broker_stops_or_pauses_a_run_as_the_rules_say() -> None:
+    rules = "broker_lost", "offline", "under_replicated", "isr_shrink"
+    few = EAGER.model_copy(update={"moves_in_flight": 1})
+
+    def outcome(reaction: Reaction, broker: int) -> PolicyOutcome:
+        stop_rules = StopRules.model_validate(dict.fromkeys(rules, reaction))
+        given = policy(few, copy_rate=2e7, stop_rules=stop_rules)
+        return try_policy(given, trial(skewed(), 3, f"dead:{broker}@3m+5m"))
+
+    stopped, paused = outcome(Reaction.STOP, 5), outcome(Reaction.PAUSE, 5)
+    assert (stopped.stopped_runs, paused.stopped_runs) == (1, 0)
+    # Until it is back, and has been for `calm_s`.
+    assert paused.held["stop_rules.broker_lost"].seconds == pytest.approx(330, abs=5)
+    # A move in flight copies to this one.
+    assert outcome(Reaction.PAUSE, 0).stopped_runs == 1
+
+
+def test_an_urgent_trigger_overrides_a_run_that_waits_for_its_window() -> None:
+    hours = f"{at(5):%H:%M}-{at(6):%H:%M}"
+    rules = StopRules(window_hours=hours, broker_lost=Reaction.OFF, under_replicated=Reaction.OFF)
+    outcome = try_policy(policy(stop_rules=rules), trial(skewed(), 5.5, "dead:2@1h"))
+    assert outcome.stopped_runs == 1
+    assert outcome.runs >= 2

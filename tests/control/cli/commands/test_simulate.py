@@ -103,6 +103,22 @@ def test_a_policy_that_can_never_act_is_refused(mine: Path) -> None:
     assert "policy mine: it can never act: every trigger is off" in message
 
 
+def test_the_stop_rules_of_a_policy_file_act(tmp_path: Path, mine: Path) -> None:
+    """Those of the file, as in the loop; not those of the settings outside."""
+    late = tmp_path / "late.toml"
+    late.write_text(f"[stop_rules]\nwindow_end = 2026-01-05T00:00:00.5Z\n{MINE}")
+    code, out = called("--policy", f"free={mine}", "--policy", f"late={late}", "-o", "json")
+    free, held = json.loads(out)["policies"]
+    assert code == Exit.DONE
+    assert free["moves"] > 0
+    assert held["moves"] == 0
+    assert held["held"]["stop_rules.window"]["seconds"] > 3600
+    late.write_text(f"[stop_rules]\nwindow_end = 2026-01-04T00:00:00Z\n{MINE}")
+    code, message = called("--policy", f"late={late}")
+    assert code == Exit.USAGE
+    assert "policy late: it can never act" in message
+
+
 def test_a_table_shorter_than_the_days_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text("time,topic,rate\n2026-02-02T00:00:00Z,topic-000000,5e6\n")
