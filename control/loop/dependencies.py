@@ -83,6 +83,8 @@ class LoopSettings:
             dead_broker_after_s=self.dead_broker_after_s,
             stop_rules=self.stop_rules,
             schedule=self.schedule,
+            goals=self.goals,
+            effort=self.effort,
         )
 
 

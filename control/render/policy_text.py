@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from control.settings.auto_limits import AutoLimits
-from control.settings.auto_policy import AutoPolicy
+from control.settings.auto_policy import AutoPolicy, by_reason
+from control.settings.never_acts import obstacles
 from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger
 from model.goals.effort import Effort
@@ -24,10 +25,11 @@ NAMES: Final = {
 }
 
 
-def allowances(policy: AutoPolicy) -> tuple[str, ...]:
-    """What a policy allows, one sentence each."""
+def allowances(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
+    """What a policy allows, one sentence each; now_s: seconds since the epoch."""
     return (
         *_triggers(policy),
+        *_never(policy, now_s),
         *_run(policy.limits),
         *_effort(policy.limits),
         *_day(policy.limits),
@@ -50,6 +52,11 @@ def _triggers(policy: AutoPolicy) -> Iterator[str]:
             yield f"Waits {seconds_text(after_s)} for a dead broker to return."
 
 
+def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
+    for reason, triggers in by_reason(obstacles(policy, now_s)):
+        yield f"Nothing is ever done about {_joined([NAMES[t] for t in triggers])}: {reason}."
+
+
 def _run(limits: AutoLimits) -> Iterator[str]:
     yield (
         f"A run adds at most {count_text(limits.replica_moves, 'replica')}, changes "
@@ -64,6 +71,8 @@ def _run(limits: AutoLimits) -> Iterator[str]:
 
 
 def _effort(limits: AutoLimits) -> Iterator[str]:
+    if limits.leader_changes == 0:
+        yield "Leaders stay where they are; so do partitions with one replica."
     if limits.effort is Effort.QUICK:
         yield "Plans change leaders only; what has to be copied is not repaired."
     elif limits.effort is not None:

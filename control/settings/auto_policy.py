@@ -1,14 +1,16 @@
 """A policy of `--auto`: all that bounds what it does, its faults, and its changes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from control.settings.auto_limits import AutoLimits
-from control.settings.opening_times import opens_in_s
+from control.settings.never_acts import obstacles
 from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger, TriggerTable
-from model.stop_rules import Reaction, StopRules
+from model.goals.effort import Effort
+from model.goals.goals import Goals
+from model.stop_rules import StopRules
 from model.units import seconds_text
 
 
@@ -22,6 +24,10 @@ class AutoPolicy:
     """inf: for ever."""
     stop_rules: StopRules
     schedule: ScheduleTable = field(default_factory=ScheduleTable)
+    goals: Goals = field(default_factory=Goals)
+    """Their budgets hold as well."""
+    effort: Effort = Effort.GOOD
+    """How far plans go where the limits have no effort."""
 
     def firing(self, response: Response) -> tuple[Trigger, ...]:
         """Triggers with this response that can fire at all, most urgent first."""
@@ -38,7 +44,7 @@ def policy_faults(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
 
     now_s: seconds since the epoch.
     """
-    return (*_idle(policy), *_closed(policy, now_s), *_unbounded(policy.limits))
+    return (*_off(policy), *_idle(policy, now_s), *_unbounded(policy.limits))
 
 
 def change_faults(before: AutoPolicy, after: AutoPolicy, now_s: float) -> tuple[str, ...]:
@@ -47,9 +53,9 @@ def change_faults(before: AutoPolicy, after: AutoPolicy, now_s: float) -> tuple[
     Triggers may all be off, since this is how `--auto` is stopped without ending it. What
     the policy in force has as well is not held against the other. now_s: seconds since the epoch.
     """
-    found = (*_closed(after, now_s), *_unbounded(after.limits))
-    known = policy_faults(before, now_s)
-    return tuple(fault for fault in found if fault not in known)
+    idle = () if any(_idle(before, now_s)) else _idle(after, now_s)
+    unbounded = () if any(_unbounded(before.limits)) else _unbounded(after.limits)
+    return (*idle, *unbounded)
 
 
 def policy_changes(before: AutoPolicy, after: AutoPolicy) -> Iterator[str]:
@@ -79,7 +85,13 @@ def _span(seconds: float) -> str:
     return "off" if seconds == math.inf else seconds_text(seconds)
 
 
-def _idle(policy: AutoPolicy) -> Iterator[str]:
+def by_reason(found: Mapping[Trigger, str]) -> Iterator[tuple[str, list[Trigger]]]:
+    """Each reason once, with its triggers."""
+    for reason in dict.fromkeys(found.values()):
+        yield reason, [trigger for trigger, why in found.items() if why == reason]
+
+
+def _off(policy: AutoPolicy) -> Iterator[str]:
     if not policy.firing(Response.ACT) and not policy.firing(Response.ASK):
         dead = policy.triggers.dead_broker is not Response.OFF
         yield "it can never act: every trigger is off" + (
@@ -87,12 +99,19 @@ def _idle(policy: AutoPolicy) -> Iterator[str]:
         )
 
 
-def _closed(policy: AutoPolicy, now_s: float) -> Iterator[str]:
-    if opens_in_s(policy.schedule, now_s) == math.inf:
-        yield "it can never act: no run may start within ten years by its schedule"
-    end, rules = policy.stop_rules.window_end, policy.stop_rules
-    if rules.window is not Reaction.OFF and end is not None and now_s >= end.timestamp():
-        yield f"it can never act: stop_rules.window_end, {end.isoformat()}, has passed"
+def _idle(policy: AutoPolicy, now_s: float) -> Iterator[str]:
+    """A fault where something prevents every trigger that is not off."""
+    firing = {*policy.firing(Response.ACT), *policy.firing(Response.ASK)}
+    found = obstacles(policy, now_s)
+    if not firing or not firing <= found.keys():
+        return
+    clauses = [
+        (reason, ", ".join(triggers))
+        for reason, triggers in by_reason({t: why for t, why in found.items() if t in firing})
+    ]
+    (reason, _), *others = clauses
+    words = (f"{why} ({names})" for why, names in clauses)
+    yield f"it can never act: {'; '.join(words) if others else reason}"
 
 
 def _unbounded(limits: AutoLimits) -> Iterator[str]:

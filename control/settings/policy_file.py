@@ -32,8 +32,8 @@ class PolicyFile:
     def poll(self, current: AutoPolicy, warn: Callable[[str], None]) -> AutoPolicy | None:
         """The policy, if the file has changed, is as at the last call, and can be used.
 
-        The effort of plans and the stop rules stay those of `current`. warn: writes to the log
-        that the file cannot be used, or what of it is not.
+        The effort of plans, the goals and the stop rules stay those of `current`. warn: writes to
+        the log that the file cannot be used, or what of it is not.
         """
         mark = file_mark(self._path)
         # An editor may replace the file in two steps, or write it in place.
@@ -54,6 +54,8 @@ class PolicyFile:
         found = replace(
             loaded,
             stop_rules=current.stop_rules,
+            goals=current.goals,
+            effort=current.effort,
             limits=loaded.limits.model_copy(update={"effort": effort}),
         )
         if faults := change_faults(current, found, self._clock()):

@@ -238,6 +238,8 @@ def auto_policy(settings: Settings, limits: AutoLimits) -> AutoPolicy:
         dead_broker_after_s=settings.dead_broker_after,
         stop_rules=settings.stop_rules,
         schedule=settings.schedule,
+        goals=settings.goals,
+        effort=settings.solve.effort,
     )
 
 

@@ -62,11 +62,12 @@ def _answer(settings: "Settings", file: Path, limits: str | None) -> "PolicyAnsw
             f"{file} has no [limits.NAME], so that nothing bounds --auto; add one, or give "
             "--limits conservative"
         )
-    found = []
+    found, now_s = [], time.time()
     for name in names:
         policy = auto_policy(settings, limits_named(name, settings.limits))
-        faults = policy_faults(policy, time.time())
-        found.append(LimitsAnswer.of(limits=name, allows=allowances(policy), faults=faults))
+        faults = policy_faults(policy, now_s)
+        allows = allowances(policy, now_s)
+        found.append(LimitsAnswer.of(limits=name, allows=allows, faults=faults))
     return PolicyAnswer.of(policies=found)
 
 

@@ -278,6 +278,8 @@ def _policies(
             dead_broker_after_s=policy.dead_broker_after_s,
             stop_rules=policy.stop_rules,
             schedule=policy.schedule,
+            goals=policy.goals,
+            effort=policy.effort,
         )
         faults = policy_faults(bounds, now_ms / 1000)
         if faults:

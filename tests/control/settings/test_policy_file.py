@@ -122,7 +122,9 @@ def test_limits_that_are_gone_stay_in_force_and_are_named(tmp_path: Path) -> Non
     [
         (table("night", pause=0), "it has no bounds: pause is 0"),
         (
-            table("night") + "[[schedule.freezes]]\nfirst = 1970-01-02\nlast = 2999-12-31\n",
+            table("night")
+            + "[triggers]\nrule_violated = 'act'\nslow_broker = 'act'\n[schedule]\nexempt = []\n"
+            + "[[schedule.freezes]]\nfirst = 1970-01-02\nlast = 2999-12-31\n",
             "no run may start within ten years",
         ),
     ],

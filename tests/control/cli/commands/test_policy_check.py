@@ -68,6 +68,19 @@ last = 2027-01-03
     ) in capsys.readouterr().out
 
 
+def test_triggers_that_can_never_act_are_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(policy(tmp_path, "[solve]\neffort = 'quick'\n[schedule]\n" + FROZEN)) == Exit.DONE
+    assert (
+        "  Nothing is ever done about partitions below min.insync.replicas, dead brokers, failed "
+        "log directories and empty brokers: replicas would have to be copied, but effort is quick, "
+        "which changes leaders only.\n"
+        "  Nothing is ever done about exceeded capacity and uneven load: no run may start within "
+        "ten years by its schedule.\n"
+    ) in capsys.readouterr().out
+
+
 OTHERS = (
     "under_min_isr",
     "dead_log_dir",
@@ -80,6 +93,10 @@ OTHERS = (
 OFF = "".join(f"{trigger} = 'off'\n" for trigger in OTHERS)
 
 
+FROZEN = "[[schedule.freezes]]\nfirst = 2000-01-01\nlast = 2999-12-31\n"
+ACTING = "[triggers]\nrule_violated = 'act'\nslow_broker = 'act'\n"
+
+
 @pytest.mark.parametrize(
     ("more", "pause", "fault"),
     [
@@ -87,7 +104,7 @@ OFF = "".join(f"{trigger} = 'off'\n" for trigger in OTHERS)
         (f"dead_broker_after = 'off'\n[triggers]\n{OFF}", "1m", "and dead_broker_after is off"),
         ("[stop_rules]\nwindow_end = 2001-01-01T00:00:00\n", "1m", "window_end, 2001-01-01"),
         ("", "0s", "has no bounds: pause is 0"),
-        ("[[schedule.freezes]]\nfirst = 2000-01-01\nlast = 2999-12-31\n", "1m", "ten years"),
+        (f"{ACTING}[schedule]\nexempt = []\n{FROZEN}", "1m", "ten years"),
     ],
 )
 def test_a_policy_that_never_acts_or_has_no_bounds_is_rejected(
@@ -106,6 +123,7 @@ def test_a_policy_that_never_acts_or_has_no_bounds_is_rejected(
     [
         (f"[triggers]\n{OFF}", "1m"),
         ("[stop_rules]\nwindow = 'off'\nwindow_end = 2001-01-01T00:00:00\n", "1m"),
+        (FROZEN, "1m"),
     ],
 )
 def test_a_policy_that_seldom_acts_is_accepted(tmp_path: Path, more: str, pause: str) -> None:
