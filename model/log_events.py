@@ -43,6 +43,7 @@ class LogEvent(StrEnum):
 
     # ---- the loop
     LOOP_PHASE = "loop.phase", "The loop is in another phase, which begins the message."
+    LOOP_DECISION = "loop.decision", "Another rule of `--auto` decides within a phase."
     LOOP_FAILED = "loop.failed", "The loop, a solve or a run ended with an internal error."
     LOOP_WARNING = "loop.warning", "A warning of another part, repeated in the log of the loop."
     CLUSTER_WARNING = "cluster.warning", "A capacity, a load or a placement needs attention."

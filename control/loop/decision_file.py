@@ -6,12 +6,14 @@ import math
 import os
 import re
 from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from control.loop.policy import Decision, DecisionInputs
+from control.loop.policy import Decision, DecisionInputs, earliest_change_s
 from model.errors import ConfigError
 from model.files import FileModel, replace_file
 from model.log_events import LogEvent, named
@@ -26,6 +28,7 @@ MOST_BYTES: Final = 16_000
 MOST_TEXT: Final = 500
 """Characters of a trigger or a reason."""
 
+_DAY_MS: Final = 86_400_000
 _FIGURES: Final = re.compile(r"\d[\d.,:]*")
 _log = logging.getLogger("plimsoll.control")
 
@@ -58,6 +61,8 @@ class DecisionRecord(FileModel):
     """The first 12 characters of the newest plan's; empty without one."""
     trigger_name: str = ""
     """The setting in `[triggers]` of that reason; empty if none fired."""
+    awaits: str = ""
+    """What ends a wait that no time ends, in words; empty where the decision says so."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -115,19 +120,10 @@ class DecisionFile:
 
 
 def record_of(
-    facts: DecisionInputs,
-    step: Decision,
-    reason: str,
-    *,
-    cluster_id: str,
-    at_ms: int,
-    retry_in_s: float,
+    facts: DecisionInputs, step: Decision, reason: str, *, cluster_id: str, at_ms: int
 ) -> DecisionRecord:
-    """Describe a decision.
-
-    retry_in_s: seconds until the next attempt after a failure. at_ms: now, since the epoch.
-    """
-    wait_s = earliest_change_s(facts, step, retry_in_s)
+    """Describe a decision; at_ms: now, milliseconds since the epoch."""
+    wait_s = earliest_change_s(facts, step)
     needs = facts.pursued or facts.ignored
     return DecisionRecord(
         at_ms=at_ms,
@@ -138,38 +134,42 @@ def record_of(
         reason=reason[:MOST_TEXT],
         until_ms=at_ms + int(1000 * wait_s) if wait_s > 0 else None,
         plan_hash=facts.plan.hash[:12] if facts.plan is not None else "",
+        awaits="" if wait_s > 0 else _awaited(facts, step),
     )
 
 
-def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) -> float:
-    """Seconds after which waiting alone may change a decision; 0 where it never does."""
-    waits: list[float] = []
-    match step:
-        case Decision.RETRY:
-            waits = [retry_in_s]
-        case Decision.SETTLE:
-            waits = [facts.quiet_in_s, facts.solve_in_s]
-            if facts.ended_at_s is not None:
-                waits.append(facts.ended_at_s - facts.loads_from_s)
-        case Decision.CONFIRM if facts.needed_since_s is not None:
-            waits = [facts.limits.confirm - (facts.now_s - facts.needed_since_s)]
-            if facts.was_balanced and facts.shift.level_s is None:
-                waits.append(facts.needed_since_s - facts.loads_from_s)
-            elif facts.was_balanced:
-                waits.append(facts.shift.left_s)
-            if facts.ended_at_s is not None:
-                waits.append(facts.pause_s - (facts.now_s - facts.ended_at_s))
-            waits += [facts.runs_wait_s, facts.bytes_wait_s]
-            if facts.held_by_schedule:
-                waits.append(facts.opens_in_s)
-    wait_s = max([0.0, *waits])
-    return wait_s if wait_s < math.inf else 0.0
+def clock_text(until_ms: int, now_ms: int) -> str:
+    """A time within a day as `21:05:30Z`, another with its date."""
+    near = abs(until_ms - now_ms) < _DAY_MS
+    return f"{datetime.fromtimestamp(until_ms / 1000, UTC):{'' if near else '%Y-%m-%dT'}%H:%M:%SZ}"
 
 
-def read_decisions(folder: Path, newest: int) -> list[DecisionRecord]:
-    """Read the newest decisions, oldest first; lines that are not whole are left out.
+def when_text(record: DecisionRecord, time: str) -> str:
+    """When a decision is reconsidered, in words; time: its `until_ms`."""
+    event = record.awaits or WHEN.get(record.decision, "with the next loads")
+    if record.until_ms is None:
+        return event
+    if record.decision in (*WHEN, Decision.IGNORE):
+        return f"{event}, or at {time}"
+    return f"not before {time}"
 
-    Raises ConfigError: the file cannot be read.
+
+def _awaited(facts: DecisionInputs, step: Decision) -> str:
+    """What ends a wait that no time ends; empty where `WHEN` says so."""
+    if step is not Decision.CONFIRM:
+        return ""
+    if facts.held_by_schedule and facts.opens_in_s == math.inf:
+        return "when the schedule is changed"
+    return "when --auto is resumed" if facts.paused else ""
+
+
+def read_decisions(
+    folder: Path, newest: int, warn: Callable[[str], None] = lambda _words: None
+) -> list[DecisionRecord]:
+    """Read the newest decisions, oldest first; damaged lines are left out.
+
+    warn: called with the file and the line, and why, of the first damaged one. Raises ConfigError:
+    the file cannot be read.
     """
     path = folder / FILE
     try:

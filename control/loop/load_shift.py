@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from model.evaluate import Evaluation
@@ -81,6 +81,11 @@ class LoadShift:
         if not self.agrees:
             return "the newest sample shows another load; waiting for the next one"
         return self.uncertain
+
+    @property
+    def hopeful(self) -> "LoadShift":
+        """The same where the next samples leave no doubt but that of a burst."""
+        return replace(self, agrees=True, measured=True, uncertain="", unread="", early="")
 
     @property
     def left_s(self) -> float:

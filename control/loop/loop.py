@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
-from control.loop.decision_file import DecisionFile, record_of
+from control.loop.decision_file import DecisionFile, clock_text, record_of, when_text
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import (
     JournalledRuns,
@@ -27,12 +27,14 @@ from control.loop.dependencies import (
     TaskSite,
     WorkInterrupted,
 )
+from control.loop.holding_rule import holding_rule
 from control.loop.load_shift import LoadShift, confidence_text, level_age_s, noise_of_objective
 from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
 from control.loop.policy import (
     Decision,
     DecisionInputs,
+    Status,
     after_decision,
     after_result,
     ahead_words,
@@ -106,6 +108,13 @@ OBSERVE_S: Final = 1.0
 BEAT_S: Final = 1.0
 """Time between two beats while the loop waits to reconnect."""
 
+
+AFTER_WAITING: Final = {
+    Response.ACT: "its replicas are moved",
+    Response.ASK: "a plan to move its replicas is made",
+    Response.OFF: "the others are balanced without it",
+}
+"""What follows once a dead broker is no longer waited for, by the response of its trigger."""
 
 WITHDRAWING: Final = {
     Decision.PLAN: "the cluster, the trigger or the policy changed",
@@ -251,6 +260,7 @@ class Loop(Closing):
                 log=self._log.lines,
                 lag=state.lag,
                 retry=state.retry,
+                reconsidered=state.reconsidered,
             )
 
     @property
@@ -672,7 +682,7 @@ class Loop(Closing):
                 return
             facts = self._decision_inputs(state.snapshot)
             step, reason = self._next_step(facts)
-            self._record(facts, step, reason)
+            again = self._record(facts, step, reason)
             self._hold_unless(step is not Decision.REFUSE)
             if self._answered_by_a_person(facts, step, reason):
                 return
@@ -694,7 +704,21 @@ class Loop(Closing):
             if step is Decision.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
-            self._enter(*after_decision(step, reason, state.evaluation, result))
+            status = after_decision(step, reason, state.evaluation, result)
+            self._rule(status, again, (step, holding_rule(facts, step)))
+
+    def _rule(self, status: Status, again: str, ruled: tuple[Decision, str]) -> None:
+        """Enter the phase of a decision; logs it where the rule is another within a phase.
+
+        again: when the decision is reconsidered.
+        """
+        with self._changed:
+            state = self._state
+            before, state.ruled = state.ruled, ruled
+            if state.phase is status.phase and ruled != before and again:
+                text = f"{status.phase}: {status.message}; reconsidered {again}"
+                self.note(text, LogEvent.LOOP_DECISION, level=status.level)
+        self._enter(*status, reconsidered=again)
 
     def _next_step(self, facts: DecisionInputs) -> tuple[Decision, str]:
         """As `next_step`; where signatures are required, the limits of `--auto` approve nothing."""
@@ -851,22 +875,19 @@ class Loop(Closing):
         if not useful:
             self._state.held = self._state.made_for or self._state.held
 
-    def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> None:
-        """Keep a decision of `--auto` for `plimsoll why`."""
-        state = self._state
+    def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> str:
+        """Keep a decision of `--auto` for `plimsoll why`; when it is reconsidered, in words."""
+        state, now_ms = self._state, self._now_ms()
         if self._parts.decided is not None:
             self._parts.decided(facts, step, reason)
         if self._decisions is None or state.snapshot is None:
-            return
+            return ""
         record = record_of(
-            facts,
-            step,
-            reason,
-            cluster_id=state.snapshot.header.cluster_id,
-            at_ms=self._now_ms(),
-            retry_in_s=state.failures.left_s(facts.now_s),
+            facts, step, reason, cluster_id=state.snapshot.header.cluster_id, at_ms=now_ms
         )
         self._decisions.note(record)
+        until_ms = record.until_ms
+        return when_text(record, "" if until_ms is None else clock_text(until_ms, now_ms))
 
     def _cleans_up(self, plan: Plan | None) -> bool:
         """Start restoring settings that previous runs left, if that is due.
@@ -1046,6 +1067,7 @@ class Loop(Closing):
         answered = self._is_answered(snapshot)
         if not answered:
             state.held = frozenset()
+        dead, after_s = {b.id for b in dead_brokers(snapshot)}, self._policy.dead_broker_after_s
         facts = DecisionInputs(
             now_s=now_s,
             mode=self.settings.mode,
@@ -1057,8 +1079,9 @@ class Loop(Closing):
             held=state.held,
             made_for=state.made_for,
             awaited=state.membership.awaited(
-                {b.id for b in dead_brokers(snapshot)}, self._policy.dead_broker_after_s, now_s
+                dead, after_s, now_s, AFTER_WAITING[self._policy.triggers.dead_broker]
             ),
+            awaited_s=tuple(sorted(state.membership.waits(dead, after_s, now_s).values())),
             unavailable=unavailable_text(snapshot),
             needed_since_s=None,
             was_balanced=state.was_balanced,
@@ -1072,6 +1095,7 @@ class Loop(Closing):
             solve_in_s=self.proposals.solve_in_s,
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
+            retry_s=state.failures.left_s(now_s) if state.failure is not None else 0.0,
             plan_wanted=self.proposals.wanted,
             oscillation=state.oscillation,
             closed=closed_text(schedule, at_s, wait_s),
@@ -1211,11 +1235,17 @@ class Loop(Closing):
             state.ended_at_s = self._parts.steady()
             state.needed_since_s, state.was_balanced = {}, False
 
-    def _enter(self, phase: Phase, message: str, level: str = "info") -> None:
+    def _enter(
+        self, phase: Phase, message: str, level: str = "info", *, reconsidered: str = ""
+    ) -> None:
+        """reconsidered: when the decision of `--auto` behind it is, in words."""
         with self._changed:
             if phase is not self._state.phase:
-                self.note(f"{phase}: {message}", LogEvent.LOOP_PHASE, level=level, narrated=True)
+                again = f"; reconsidered {reconsidered}" if reconsidered else ""
+                text = f"{phase}: {message}{again}"
+                self.note(text, LogEvent.LOOP_PHASE, level=level, narrated=True)
             self._state.phase, self._state.message = phase, message
+            self._state.reconsidered = reconsidered
         self._publish()
 
     def note(

@@ -48,20 +48,34 @@ class Membership:
         since = self.dead_since.items()
         return frozenset(b for b, at in since if now_s - at >= after_s)
 
-    def awaited(self, holding: Collection[BrokerId], after_s: float, now_s: float) -> str:
+    def awaited(
+        self,
+        holding: Collection[BrokerId],
+        after_s: float,
+        now_s: float,
+        then: str = "its replicas are moved",
+    ) -> str:
         """Sentence on the dead broker of `holding` that is waited for longest.
 
-        Empty if none is waited for, or all of them for ever.
+        then: what follows. Empty if none is waited for, or all of them for ever.
         """
-        since = ((self.dead_since[b], b) for b in holding if b in self.dead_since)
-        left = ((at_s + after_s - now_s, b) for at_s, b in since)
-        left_s, last = max((w for w in left if 0 < w[0] < math.inf), default=(0.0, None))
+        waits = self.waits(holding, after_s, now_s)
+        left_s, last = max(((wait_s, b) for b, wait_s in waits.items()), default=(0.0, None))
         if last is None:
             return ""
         return (
-            f"broker {last} is dead; its replicas are moved in "
-            f"{seconds_text(math.ceil(left_s))} unless it returns"
+            f"broker {last} is dead; {then} in {seconds_text(math.ceil(left_s))} unless it returns"
         )
+
+    def waits(
+        self, holding: Collection[BrokerId], after_s: float, now_s: float
+    ) -> dict[BrokerId, float]:
+        """Seconds until each dead broker of `holding` is given up.
+
+        Without those that are, or never will be.
+        """
+        left = {b: self.dead_since[b] + after_s - now_s for b in holding if b in self.dead_since}
+        return {b: left_s for b, left_s in left.items() if 0 < left_s < math.inf}
 
     def quiet_in_s(self, now_s: float) -> float:
         """Seconds until brokers count as stable; doubles with each recent change."""

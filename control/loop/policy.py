@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from typing import Final, NamedTuple
 
-from control.loop.load_shift import PREPARE_S, LoadShift
+from control.loop.load_shift import BURST_S, PATIENCE_S, PREPARE_S, LoadShift
 from control.loop.oscillation import Oscillation
 from control.loop.view import Mode, Phase
-from control.planning.plan_needs import PlanNeed
+from control.planning.plan_needs import PlanNeed, Reason
 from control.planning.validate import spread_text
 from control.settings.auto_limits import AutoLimits, refusals
 from control.settings.trigger_table import Response, Trigger, TriggerTable
@@ -22,6 +22,8 @@ SILENCE_S: Final = 120.0
 AHEAD_S: Final = 5.0
 """Neither do loads that are further ahead of the clock: whether they are newer than a run, or a
 shift, is not known. Hosts that keep time by NTP differ by far less."""
+_MOMENT_S: Final = 1e-3
+"""After a wait, in which rounding hides its end."""
 
 
 class Decision(StrEnum):
@@ -75,6 +77,8 @@ class DecisionInputs:
     """None while no plan is needed."""
     awaited: str
     """Sentence on a dead broker that may still return; empty if there is none."""
+    awaited_s: tuple[float, ...] = ()
+    """Time until each of these brokers is given up, the shortest first."""
     was_balanced: bool
     """The cluster was balanced before that, so the load has shifted."""
     shift: LoadShift = field(default_factory=LoadShift)
@@ -99,6 +103,8 @@ class DecisionInputs:
     """Time until the set of live brokers counts as stable."""
     retry: str
     """Reason why `--auto` waits before it retries; empty if it does not wait."""
+    retry_s: float = 0.0
+    """Time until it does."""
     plan_wanted: bool
     """The operator requested a new plan."""
     oscillation: Oscillation = field(default_factory=Oscillation)
@@ -200,6 +206,75 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     if facts.answered and facts.fits:
         return Decision.HOLD, ""
     return _plan(facts, "; ".join(need.message for need in facts.pursued))
+
+
+def earliest_change_s(facts: DecisionInputs, step: Decision) -> float:
+    """Seconds after which waiting alone may change a decision; 0 where it never does.
+
+    It follows from the decision itself, for each moment at which one of its waits ends.
+    """
+    if step in (Decision.PLAN, Decision.APPROVE, Decision.OFFER):
+        return 0.0
+    if step in (Decision.REST, Decision.IGNORE):
+        return min(facts.awaited_s, default=0.0)
+    hopeful = replace(facts, shift=facts.shift.hopeful)
+    if hopeful.shift != facts.shift and next_step(hopeful)[0] is not step:
+        # The next samples may.
+        return 0.0
+    waits = sorted({wait_s for wait_s in _waits(hopeful) if 0 < wait_s < math.inf})
+    changes = (w for w in waits if next_step(_later(hopeful, w + _MOMENT_S))[0] is not step)
+    return next(changes, 0.0)
+
+
+def _waits(facts: DecisionInputs) -> tuple[float, ...]:
+    """Seconds until each wait of a decision ends, whether or not it decides now."""
+    ended_at_s, since_s = facts.ended_at_s, facts.needed_since_s
+    found = [
+        *facts.awaited_s,
+        facts.retry_s,
+        facts.quiet_in_s,
+        facts.solve_in_s,
+        facts.opens_in_s,
+        facts.runs_wait_s,
+        facts.bytes_wait_s,
+        facts.shift.left_s,
+        facts.shift.left_s - PREPARE_S,
+    ]
+    if ended_at_s is not None:
+        found += [ended_at_s - facts.loads_from_s, ended_at_s + facts.pause_s - facts.now_s]
+        found += [ended_at_s + facts.limits.pause - facts.now_s]
+    if since_s is not None:
+        needed_s = facts.now_s - since_s
+        ends = (facts.limits.confirm, BURST_S, PATIENCE_S)
+        found += [since_s - facts.loads_from_s, *(end_s - needed_s for end_s in ends)]
+    return tuple(found)
+
+
+def _later(facts: DecisionInputs, seconds: float) -> DecisionInputs:
+    """The inputs after more time, in which loads stay as they are and nothing else happens."""
+    shift, awaited_s = facts.shift, tuple(w - seconds for w in facts.awaited_s if w > seconds)
+    if shift.level_s is not None:
+        shift = replace(shift, level_s=shift.level_s + seconds)
+    given_up = len(awaited_s) < len(facts.awaited_s)
+    dead = PlanNeed(reason=Reason.DEAD_BROKER, message="a broker is dead")
+    opens_in_s = max(0.0, facts.opens_in_s - seconds)
+    return replace(
+        facts,
+        now_s=facts.now_s + seconds,
+        loads_from_s=facts.loads_from_s + seconds,
+        shift=shift,
+        needs=(dead, *facts.needs) if given_up else facts.needs,
+        awaited=facts.awaited if awaited_s else "",
+        awaited_s=awaited_s,
+        retry=facts.retry if facts.retry_s > seconds else "",
+        retry_s=max(0.0, facts.retry_s - seconds),
+        quiet_in_s=max(0.0, facts.quiet_in_s - seconds),
+        solve_in_s=max(0.0, facts.solve_in_s - seconds),
+        closed=facts.closed if opens_in_s else "",
+        opens_in_s=opens_in_s,
+        runs_wait_s=max(0.0, facts.runs_wait_s - seconds),
+        bytes_wait_s=max(0.0, facts.bytes_wait_s - seconds),
+    )
 
 
 def _unknown(facts: DecisionInputs) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from control.loop.membership import Membership
 from control.loop.oscillation import Oscillation
 from control.loop.override import AutoRun
+from control.loop.policy import Decision
 from control.loop.run_lag import RunLag
 from control.loop.view import Phase, Retry
 from control.planning.backoff import Backoff
@@ -39,6 +40,10 @@ class LoopState:
 
     phase: Phase = Phase.CONNECTING
     message: str = "waiting for the first response of the cluster"
+    reconsidered: str = ""
+    """When the decision of `--auto` is reconsidered, in words; empty without one."""
+    ruled: tuple[Decision, str] | None = None
+    """That decision, and the rule that holds it back."""
     brokers: tuple[Broker, ...] = ()
     slow: Mapping[BrokerId, str] = field(default_factory=dict)
     """As the observer has it; empty where no trigger asks."""

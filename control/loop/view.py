@@ -114,9 +114,20 @@ class LoopView:
     """Lag of consumer groups on the topics that a run moves."""
     retry: Retry | None = None
     """Only while the cluster cannot be reached."""
+    reconsidered: str = ""
+    """When `--auto` reconsiders its decision, in words; empty without one."""
 
     def sentence(self, now_ms: int) -> str:
+        """The message, and when the loop reconsiders or tries again."""
+        return "; ".join(filter(None, (self.status(now_ms), self.again)))
+
+    def status(self, now_ms: int) -> str:
         """The message, and the next attempt while the cluster is unreachable."""
         if self.retry is None or self.phase is not Phase.UNREACHABLE:
             return self.message
         return f"{self.message.rstrip('.')}; {self.retry.words(now_ms)}"
+
+    @property
+    def again(self) -> str:
+        """When `--auto` reconsiders its decision, as a clause; empty without one."""
+        return f"reconsidered {self.reconsidered}" if self.reconsidered else ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from control.cli.output_types import DecisionAnswer, WaitingAnswer, WhyAnswer
 from control.loop import questions
-from control.loop.decision_file import WHEN, DecisionRecord, read_decisions
+from control.loop.decision_file import DecisionRecord, read_decisions, when_text
 from control.render.text import time_text
 
 
@@ -30,17 +30,11 @@ def waiting_answer(state_dir: Path, question: questions.Question, now_ms: int) -
 
 
 def _answer(record: DecisionRecord, now_ms: int) -> DecisionAnswer:
+    until = None if record.until_ms is None else time_text(record.until_ms)
     return DecisionAnswer.of(
         record,
         at=time_text(record.at_ms),
         age_s=max(0.0, (now_ms - record.at_ms) / 1000),
-        reconsidered=_when(record),
-        until=None if record.until_ms is None else time_text(record.until_ms),
+        reconsidered=when_text(record, until or ""),
+        until=until,
     )
-
-
-def _when(record: DecisionRecord) -> str:
-    """When a decision is reconsidered, in words."""
-    if record.until_ms is not None:
-        return f"not before {time_text(record.until_ms)}"
-    return WHEN.get(record.decision, "with the next loads")

@@ -40,7 +40,7 @@ class RecordingHeader(VersionedModel):
     """First line: what stays the same throughout the session."""
 
     kind: Literal["plimsoll.screen"] = KIND
-    schema_version: str = "1.0"
+    schema_version: str = "1.1"
     bootstrap: str
     name: str | None
     goals: Goals

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from control.loop.decision_file import earliest_change_s
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.holding_rule import holding_rule
 from control.loop.loop import Loop
-from control.loop.policy import Decision, DecisionInputs
+from control.loop.policy import Decision, DecisionInputs, earliest_change_s
 from control.loop.view import LoopView, Mode
 from control.planning.background_call import AtOnce
 from control.planning.planner import Planner, planner
@@ -308,7 +307,7 @@ class _PolicyTrial:
             # A result is to be taken, or has just been.
             return TICK_S
         facts, step = self._decision
-        wait_s = earliest_change_s(facts, step, 0.0)
+        wait_s = earliest_change_s(facts, step)
         return max(TICK_S, wait_s) if wait_s > 0 else math.inf
 
     def _advance(self, to_s: float) -> None:

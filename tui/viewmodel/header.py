@@ -173,13 +173,15 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     if view.phase is Phase.BALANCED and _is_outside(moment):
         word = "NO MOVES"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
-    message = view.sentence(moment.now_ms)
+    message, again = view.status(moment.now_ms), f"; {view.again}" if view.again else ""
     if moment.leaving:
-        message = "quitting once the run has stopped"
+        message, again = "quitting once the run has stopped", ""
     room = max(20, width - len(word) - 3)
-    first, *more = textwrap.wrap(message, room) or [""]
+    first, *more = textwrap.wrap(message + again, room) or [""]
     if more and view.phase not in SHOWN_IN_FULL:
-        first, more = shorten_words(message, room), []
+        # The time is short, and stays.
+        first = shorten_words(message, max(0, room - len(again))) + again
+        first, more = shorten_words(first, room), []
     indent = " " * (len(word) + 3)
     return (
         (Span(f" {word} ", role), Span(" " + first)),

@@ -1,6 +1,7 @@
 """Decisions of `run --auto` in a bounded file."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,13 @@ from control.loop.decision_file import (
     MOST_TEXT,
     DecisionFile,
     DecisionRecord,
-    earliest_change_s,
+    clock_text,
     read_decisions,
     record_of,
+    when_text,
 )
 from control.loop.load_shift import LoadShift
-from control.loop.policy import Decision, DecisionInputs
+from control.loop.policy import Decision, DecisionInputs, earliest_change_s, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.auto_limits import EAGER
@@ -51,7 +53,7 @@ def record(
     **changes: object,
 ) -> DecisionRecord:
     facts = dataclasses.replace(FACTS, **changes)  # type: ignore[arg-type]
-    return record_of(facts, step, reason, cluster_id="one", at_ms=at_ms, retry_in_s=0.0)
+    return record_of(facts, step, reason, cluster_id="one", at_ms=at_ms)
 
 
 def test_a_decision_that_differs_in_figures_alone_is_kept_once(tmp_path: Path) -> None:
@@ -67,31 +69,96 @@ def test_a_decision_that_differs_in_figures_alone_is_kept_once(tmp_path: Path) -
     assert found[0].trigger == NEED.message
 
 
+DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
+RACKS = PlanNeed(reason=Reason.RACK_VIOLATION, message="1 rack violation can be repaired")
+PATIENT = FACTS.limits.model_copy(update={"pause": 1000.0})
+CONFIRMED = {"needed_since_s": NOW - 60}
+SHIFTED = {
+    "limits": EAGER,
+    "was_balanced": True,
+    "needed_since_s": NOW - 2.5,
+    "shift": LoadShift(level_s=2.5),
+}
+CLOSED = {"closed": "outside the maintenance windows", "opens_in_s": 90.0}
+AWAITED = {"awaited": "broker 3 is dead", "awaited_s": (30.0, 300.0)}
+
+
 @pytest.mark.parametrize(
     ("step", "changes", "expected"),
     [
         (Decision.CONFIRM, {}, 40.0),
         (Decision.CONFIRM, {"ended_at_s": NOW - 30}, 70.0),
         (Decision.CONFIRM, {"was_balanced": True, "loads_from_s": NOW - 75}, 55.0),
+        # A plan is made 4 s before a shift of load is no burst any more, and approved then.
+        (Decision.CONFIRM, SHIFTED, 4.0),
+        (Decision.CONFIRM, SHIFTED | {"answered": True}, 8.0),
+        # What the next samples decide has no time.
+        (Decision.CONFIRM, SHIFTED | {"shift": LoadShift(level_s=11, uncertain="?")}, 8.0),
         (
             Decision.CONFIRM,
-            {"was_balanced": True, "needed_since_s": NOW - 60, "shift": LoadShift(level_s=2.5)},
-            8.0,
+            CONFIRMED | {"was_balanced": True, "shift": LoadShift(level_s=11, unread="?")},
+            0.0,
         ),
+        # Repairs wait for the pause, and for no confirmation.
+        (Decision.CONFIRM, {"needs": (DEAD, NEED), "ended_at_s": NOW - 90}, 10.0),
+        (Decision.CONFIRM, CONFIRMED | AWAITED, 300.0),
+        (
+            Decision.CONFIRM,
+            CONFIRMED | AWAITED | {"ended_at_s": NOW - 20, "limits": PATIENT},
+            980.0,
+        ),
+        (Decision.CONFIRM, CLOSED, 90.0),
+        (Decision.CONFIRM, CONFIRMED | {"runs_wait_s": 5.0}, 5.0),
         (Decision.SETTLE, {"ended_at_s": NOW, "loads_from_s": NOW - 15}, 15.0),
-        (Decision.SETTLE, {"quiet_in_s": 7.0, "solve_in_s": 3.0}, 7.0),
-        (Decision.RETRY, {}, 9.0),
+        (Decision.SETTLE, CONFIRMED | {"quiet_in_s": 7.0, "solve_in_s": 3.0}, 7.0),
+        (Decision.SETTLE, CONFIRMED | {"silent_s": 500.0, "solve_in_s": 3.0}, 0.0),
+        (Decision.RETRY, {"retry": "no answer", "retry_s": 9.0}, 9.0),
         (Decision.REST, {"needs": (), "needed_since_s": None}, 0.0),
-        (Decision.REFUSE, {}, 0.0),
+        (Decision.REST, {"needs": (), "needed_since_s": None} | AWAITED, 30.0),
+        (Decision.HOLD, CONFIRMED | {"answered": True}, 0.0),
+        # A trigger that asks does not wait for the schedule, and yields to one that acts.
+        (
+            Decision.HOLD,
+            CONFIRMED
+            | CLOSED
+            | {"needs": (RACKS, NEED), "answered": True, "made_for": frozenset()},
+            90.0,
+        ),
     ],
 )
-def test_the_earliest_change_is_that_of_the_longest_wait(
+def test_a_decision_is_reconsidered_when_its_rules_let_it_change(
     step: Decision, changes: dict[str, object], expected: float
 ) -> None:
     facts = dataclasses.replace(FACTS, **changes)  # type: ignore[arg-type]
-    assert earliest_change_s(facts, step, 9.0) == pytest.approx(expected)
-    made = record_of(facts, step, "", cluster_id="one", at_ms=5_000, retry_in_s=9.0)
+    assert next_step(facts)[0] is step
+    assert earliest_change_s(facts, step) == pytest.approx(expected)
+    made = record_of(facts, step, "", cluster_id="one", at_ms=5_000)
     assert made.until_ms == (5_000 + int(1000 * expected) if expected else None)
+
+
+@pytest.mark.parametrize(
+    ("step", "changes", "awaits"),
+    [
+        (Decision.CONFIRM, CLOSED | {"opens_in_s": math.inf}, "when the schedule is changed"),
+        (Decision.CONFIRM, CONFIRMED | {"paused": "paused by ada"}, "when --auto is resumed"),
+        (Decision.HOLD, CONFIRMED | {"answered": True}, ""),
+    ],
+)
+def test_a_wait_that_no_time_ends_names_what_does(
+    step: Decision, changes: dict[str, object], awaits: str
+) -> None:
+    facts = dataclasses.replace(FACTS, **changes)  # type: ignore[arg-type]
+    assert record_of(facts, step, "", cluster_id="one", at_ms=0).awaits == awaits
+
+
+def test_a_time_is_written_with_its_date_where_it_is_not_near() -> None:
+    near, far = (dataclasses.replace(FACTS, opens_in_s=s, closed="?") for s in (90.0, 90_000.0))
+    texts = []
+    for facts in (near, far):
+        made = record_of(facts, Decision.CONFIRM, "", cluster_id="one", at_ms=0)
+        assert made.until_ms is not None
+        texts.append(when_text(made, clock_text(made.until_ms, 0)))
+    assert texts == ["not before 00:01:30Z", "not before 1970-01-02T01:00:00Z"]
 
 
 def test_only_the_newest_decisions_are_kept(tmp_path: Path) -> None:

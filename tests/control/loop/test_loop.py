@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from control import compose
-from control.loop.decision_file import read_decisions
+from control.loop.decision_file import clock_text, read_decisions
 from control.loop.loop import RETRY_S, Loop
 from control.loop.policy import Decision
 from control.loop.questions import FOLDER, approve, plan_file
@@ -215,6 +215,32 @@ def test_auto_records_its_decisions_and_others_do_not(build: Build, tmp_path: Pa
     assert (plan.decision, approval.decision) == (Decision.PLAN, Decision.APPROVE)
     assert (plan.trigger_name, plan.trigger) == ("empty_broker", "brokers 1, 3 hold almost nothing")
     assert (plan.cluster_id, approval.plan_hash) == ("cluster-one", loop.reports[0].plan_hash[:12])
+
+
+def test_header_and_log_say_when_a_decision_is_reconsidered(build: Build, tmp_path: Path) -> None:
+    """Also where another rule decides within a phase."""
+    nine, now_s = cluster([2] * 9, [MB] * 9), START_MS / 1000
+    opens = datetime.fromtimestamp(now_s + 100, UTC)
+    window = MaintenanceWindow(start=f"{opens:%M %H} * * *", duration=3600)
+    bench = build(
+        nine, mode=Mode.AUTO, confirm_s=200.0, schedule=ScheduleTable(windows=(window,), exempt=())
+    )
+    loop, shown = bench.loop, []
+    for at_s in (0, 0, 101, 101):
+        bench.clock.now_s = now_s + at_s
+        loop.turn(bench.observer)
+        shown.append(loop.view)
+    closed, *_, confirming = shown
+    (record,) = read_decisions(tmp_path, 1)
+    opens_ms = int(1000 * opens.replace(second=0).timestamp())
+    confirmed_ms = START_MS + 200_000
+    assert closed.reconsidered == f"not before {clock_text(max(opens_ms, confirmed_ms), START_MS)}"
+    assert confirming.reconsidered == f"not before {clock_text(confirmed_ms, START_MS)}"
+    assert record.until_ms == confirmed_ms
+    assert [line.text for line in confirming.log] == [
+        f"{view.phase}: {view.message}; reconsidered {view.reconsidered}"
+        for view in (closed, confirming)
+    ]
 
 
 def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:

@@ -5,11 +5,10 @@ import math
 
 import pytest
 
-from control.loop.decision_file import earliest_change_s
 from control.loop.holding_rule import holding_rule
 from control.loop.load_shift import BURST_S, PREPARE_S, LoadShift
 from control.loop.oscillation import Oscillation
-from control.loop.policy import AHEAD_S, Decision, DecisionInputs, next_step
+from control.loop.policy import AHEAD_S, Decision, DecisionInputs, earliest_change_s, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.auto_limits import EAGER
@@ -314,9 +313,9 @@ CLOSED = {"closed": "outside the maintenance windows", "opens_in_s": 90.0}
 def test_the_schedule_holds_back_what_acts() -> None:
     facts = dataclasses.replace(CALM, **CLOSED)  # type: ignore[arg-type]  # known fields
     assert next_step(facts) == (Decision.CONFIRM, "outside the maintenance windows")
-    assert earliest_change_s(facts, Decision.CONFIRM, 0.0) == 90.0
+    assert earliest_change_s(facts, Decision.CONFIRM) == 90.0
     never = dataclasses.replace(facts, opens_in_s=math.inf)
-    assert earliest_change_s(never, Decision.CONFIRM, 0.0) == 0.0
+    assert earliest_change_s(never, Decision.CONFIRM) == 0.0
     assert step(plan=PLAN, **CLOSED) is Decision.CONFIRM
     assert step(mode=Mode.APPROVE, plan=PLAN, **CLOSED) is Decision.OFFER
     assert step(plan_wanted=True, **CLOSED) is Decision.PLAN

@@ -135,7 +135,7 @@ def test_a_compressed_recording_is_the_same(tmp_path: Path, recording: Path) -> 
         (lambda lines: [*lines[:4], "half a li", *lines[4:]], "line 5, .*not valid JSON"),
         (lambda lines: [lines[0], *lines[1:3], lines[4]], "there are loads before"),
         (lambda lines: [*lines[:3], lines[7]], "a run changes before it starts"),
-        (lambda lines: [lines[0].replace('"1.0"', '"2.0"', 1)], "use a newer plimsoll"),
+        (lambda lines: [lines[0].replace('"1.1"', '"2.0"', 1)], "use a newer plimsoll"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, recording: Path, change: object, message: str) -> None:

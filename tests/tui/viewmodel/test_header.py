@@ -113,6 +113,21 @@ def test_a_clock_behind_the_brokers_gives_no_negative_age() -> None:
     assert "data 0 s old" in _lines(_moment(plan_ready(), later_s=-60))[0]
 
 
+@pytest.mark.parametrize("width", [78, 118])
+def test_the_time_of_a_decision_outlasts_its_message(width: int) -> None:
+    view = replace(
+        plan_ready(),
+        phase=Phase.MEASURING,
+        message="worst broker +43 %; the last run ended 20 s ago; the pause between runs is 1800 s",
+        reconsidered="not before 21:05:30Z",
+    )
+    (line,) = (text for text in _lines(_moment(view), width) if "MEASURING" in text)
+    assert line.startswith(" MEASURING  worst broker +43 %")
+    assert line.endswith("; reconsidered not before 21:05:30Z")
+    assert len(line) <= width
+    assert view.sentence(AT_MS) == f"{view.message}; reconsidered not before 21:05:30Z"
+
+
 def test_the_second_line_says_phase_and_message() -> None:
     assert _lines(_moment(CONNECTING)) == [
         "demo  APPROVE  no data yet",
