@@ -9,14 +9,16 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from control.loop.policy import Decision, DecisionInputs, earliest_change_s
+from model.bounded import END_MS
 from model.errors import ConfigError
 from model.files import FileModel, replace_file
 from model.log_events import LogEvent, named
+from model.units import count_text
 
 FILE: Final = "decisions.jsonl"
 MOST_LINES: Final = 2_000
@@ -24,6 +26,8 @@ MOST_LINES: Final = 2_000
 
 MOST_BYTES: Final = 16_000
 """Longest line that is read; nothing longer is written."""
+
+TimeMs = Annotated[int, Field(ge=0, lt=END_MS)]
 
 MOST_TEXT: Final = 500
 """Characters of a trigger or a reason."""
@@ -47,7 +51,7 @@ WHEN: Final = {
 class DecisionRecord(FileModel):
     """One decision: what was decided, why, and when it is reconsidered."""
 
-    at_ms: int
+    at_ms: TimeMs
     """When it was first taken, milliseconds since the epoch."""
     cluster_id: str
     decision: Decision
@@ -55,7 +59,7 @@ class DecisionRecord(FileModel):
     """The most urgent reason for a plan; empty if none is needed."""
     reason: str
     """Why this was decided; its figures are those of the first time."""
-    until_ms: int | None
+    until_ms: TimeMs | None
     """Earliest time at which the decision can change by waiting; None where it cannot."""
     plan_hash: str
     """The first 12 characters of the newest plan's; empty without one."""
@@ -109,7 +113,7 @@ class DecisionFile:
             self._lines = len(_lines(self.path, MOST_LINES))
         if self._lines >= MOST_LINES:
             newest = _lines(self.path, MOST_LINES // 2)
-            replace_file(self.path, b"".join(line + b"\n" for line in newest))
+            replace_file(self.path, b"".join(line + b"\n" for _, line in newest))
             self._lines = len(newest)
         line = json.dumps(record.model_dump(mode="json"), sort_keys=True)
         with self.path.open("ab") as out:
@@ -177,25 +181,35 @@ def read_decisions(
     except OSError as exc:
         raise ConfigError(f"cannot read {path}: {exc.strerror or exc}") from exc
     found: deque[DecisionRecord] = deque(maxlen=newest)
-    for line in lines:
+    damaged = list[str]()
+    for number, line in lines:
         try:
             found.append(DecisionRecord.model_validate_json(line))
-        except ValidationError:
-            continue
+        except ValidationError as exc:
+            error = exc.errors(include_url=False)[0]
+            words = filter(None, (".".join(map(str, error["loc"])), error["msg"]))
+            damaged.append(": ".join((f"{path}, line {number}", *words)))
+    if damaged:
+        more = len(damaged) - 1
+        left_out = f"this line and {count_text(more, 'other')} are" if more else "this line is"
+        warn(f"{damaged[0]}; {left_out} left out")
     return list(found)
 
 
-def _lines(path: Path, newest: int) -> list[bytes]:
-    """The newest lines of a file, oldest first; none if there is no such file."""
-    kept: deque[bytes] = deque(maxlen=newest)
+def _lines(path: Path, newest: int) -> list[tuple[int, bytes]]:
+    """The newest lines of a file with their numbers, oldest first; none without the file.
+
+    Numbers count from 1, or from where a file begins to be read that is too large to be ours.
+    """
+    kept: deque[tuple[int, bytes]] = deque(maxlen=newest)
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - newest * MOST_BYTES))
-            kept.extend(line.rstrip(b"\n") for line in file)
+            kept.extend((n, line.rstrip(b"\n")) for n, line in enumerate(file, 1))
     except FileNotFoundError:
         return []
-    return [line for line in kept if line and len(line) <= MOST_BYTES]
+    return [(n, line) for n, line in kept if line and len(line) <= MOST_BYTES]
 
 
 def _ends_a_line(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """The recorded decisions of `run --auto`, as `why` prints them, and the plans that wait."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from control.cli.output_types import DecisionAnswer, WaitingAnswer, WhyAnswer
@@ -8,12 +9,14 @@ from control.loop.decision_file import DecisionRecord, read_decisions, when_text
 from control.render.text import time_text
 
 
-def why_answer(state_dir: Path, last: int, now_ms: int) -> WhyAnswer:
+def why_answer(
+    state_dir: Path, last: int, now_ms: int, warn: Callable[[str], None] = lambda _words: None
+) -> WhyAnswer:
     """The newest decisions, oldest first; now_ms: milliseconds since the epoch.
 
-    Raises ConfigError where their file cannot be read.
+    warn: as `read_decisions` has it. Raises ConfigError where their file cannot be read.
     """
-    found = read_decisions(state_dir, last)
+    found = read_decisions(state_dir, last, warn)
     return WhyAnswer.of(decisions=tuple(_answer(record, now_ms) for record in found))
 
 

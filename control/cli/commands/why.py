@@ -27,7 +27,7 @@ def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TAB
     from control.tasks.task_files import TaskFiles
     from control.tasks.task_notes import open_task_notes
 
-    answer = why_answer(local_settings.state_dir, last, int(1000 * time.time()))
+    answer = why_answer(local_settings.state_dir, last, int(1000 * time.time()), _warn)
     if not answer.decisions:
         sys.stderr.write(
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
@@ -38,6 +38,10 @@ def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TAB
         sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, decisions_text, output))
     return Exit.DONE if answer.decisions or notes else Exit.INCOMPLETE
+
+
+def _warn(words: str) -> None:
+    sys.stderr.write(f"plimsoll: {words}\n")
 
 
 def decisions_text(answer: "WhyAnswer") -> str:

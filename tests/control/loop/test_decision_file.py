@@ -1,6 +1,7 @@
 """Decisions of `run --auto` in a bounded file."""
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -181,7 +182,26 @@ def test_lines_that_are_cut_off_or_damaged_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_bytes(b"\xff\x00 no decision\n" + path.read_bytes() + b'{"at_ms": 2, "clus')
     DecisionFile(tmp_path).note(record(at_ms=3))
-    assert [r.at_ms for r in read_decisions(tmp_path, 10)] == [1, 3]
+    warnings = list[str]()
+    assert [r.at_ms for r in read_decisions(tmp_path, 10, warnings.append)] == [1, 3]
+    (warning,) = warnings
+    assert warning.startswith(f"{path}, line 1: Invalid JSON: ")
+    assert warning.endswith("; this line and 1 other are left out")
+
+
+@pytest.mark.parametrize("key", ["at_ms", "until_ms"])
+@pytest.mark.parametrize("time_ms", [-(10**6), 10**18, 10**400])
+def test_a_decision_at_an_absurd_time_is_named_and_left_out(
+    tmp_path: Path, key: str, time_ms: int
+) -> None:
+    DecisionFile(tmp_path).note(record(at_ms=1))
+    path = tmp_path / FILE
+    absurd = json.loads(path.read_text()) | {key: time_ms}
+    path.write_text(f"{json.dumps(absurd)}\n{path.read_text()}")
+    warnings = list[str]()
+    assert [r.at_ms for r in read_decisions(tmp_path, 10, warnings.append)] == [1]
+    (warning,) = warnings
+    assert warning.startswith(f"{path}, line 1: {key}: ")
 
 
 def test_long_reasons_are_cut(tmp_path: Path) -> None:

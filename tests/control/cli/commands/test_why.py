@@ -9,7 +9,7 @@ import pytest
 from control.cli.commands.why import why
 from control.cli.exit_codes import Exit
 from control.cli.output import Form
-from control.loop.decision_file import DecisionFile, DecisionRecord
+from control.loop.decision_file import FILE, DecisionFile, DecisionRecord
 from control.loop.policy import Decision
 from control.settings.settings import Settings
 from control.tasks.broker_task import Operation, TaskPhase
@@ -56,6 +56,21 @@ def test_a_decision_that_no_time_changes_names_what_does(
     assert (
         "when someone approves the plan, or loads or placement change\n" in capsys.readouterr().out
     )
+
+
+def test_a_line_with_an_absurd_time_is_named_and_the_rest_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path, Decision.REST, "")
+    path = tmp_path / FILE
+    path.write_text(path.read_text().replace(str(AT_MS), str(10**18)))
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.INCOMPLETE
+    assert f"{path}, line 1: at_ms: " in capsys.readouterr().err
+    recorded(tmp_path, Decision.PLAN, "")
+    assert why(local_settings=Settings(state_dir=tmp_path), output=Form.JSON) == Exit.DONE
+    shown = capsys.readouterr()
+    assert [d["decision"] for d in json.loads(shown.out)["decisions"]] == ["plan"]
+    assert f"{path}, line 1: at_ms: " in shown.err
 
 
 def test_json_has_the_age_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
