@@ -78,12 +78,19 @@ def _each_from_json(model: type[T]) -> BeforeValidator:
 
 def _span_or_off(value: Any) -> Any:
     """Seconds; infinity for `off`."""
-    if value in (OFF, False, math.inf):
+    # Of numbers, 0 equals False.
+    if value is False or value in (OFF, math.inf):
         return math.inf
     try:
-        return span_of(str(value))
+        found = span_of(str(value), least=0)
     except ValueError as exc:
         raise ValueError(f"{exc}, or {OFF}") from exc
+    if found == 0:
+        raise ValueError(
+            "0 s would move the replicas of a broker whenever it restarts; give a longer time, or "
+            f"{OFF} to wait for ever"
+        )
+    return found
 
 
 class S3Bucket(FileModel):
