@@ -26,6 +26,9 @@ _SPANS: Final = {
 }
 """Seconds of each unit, in the order in which they are written."""
 
+MOST_SPAN_S: Final = 10**9
+"""Time spans are shorter than these seconds, 31 years."""
+
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _SPAN = re.compile("".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z])\s*)?" for unit in _SPANS))
 
@@ -151,8 +154,12 @@ def span_of(text: str, *, least: float = 0.001) -> float:
     Raises ValueError, in words, for anything else and for less than `least`.
     """
     seconds = _seconds(text)
-    if seconds is None or not least <= seconds < 10**9:
+    if seconds is None:
         raise ValueError(f"{text!r} is not a time span; use seconds, or units: 60s, 5m, 1h30m")
+    if seconds < Decimal(str(least)):
+        raise ValueError(f"{text!r} is too short; give at least {least:g}s")
+    if seconds >= MOST_SPAN_S:
+        raise ValueError(f"{text!r} is too long; give at most {MOST_SPAN_S // 86400}d")
     return float(seconds)
 
 

@@ -18,7 +18,7 @@ def check_file(path: Path | None, kind: str) -> None:
     """Refuse a file that cannot be written or replaced by a `kind` file.
 
     Raises ConfigError where it is a folder or a device, its folder is missing or not writable,
-    or it exists and is of another kind.
+    it exists and is of another kind, or its name is that of another kind of picture.
     """
     if path is None:
         return
@@ -34,6 +34,11 @@ def check_file(path: Path | None, kind: str) -> None:
     if path.exists() and path.stat().st_size and not _is(path, kind):
         raise ConfigError(
             f"{path} exists and is not a {kind} file; name another file, or remove it"
+        )
+    if kind == SVG and path.suffix.lower() not in ("", ".svg"):
+        raise ConfigError(
+            f"the picture is an SVG, and {path} is the name of something else; name it "
+            f"{path.with_suffix('.svg')}"
         )
 
 

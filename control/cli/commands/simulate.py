@@ -266,12 +266,9 @@ def _policies(
     from control.settings.auto_policy import AutoPolicy, policy_faults
 
     found = [_policy(text, settings) for text in given]
-    for policy in found:
+    for text, policy in zip(given, found, strict=True):
         if sum(other.name == policy.name for other in found) > 1:
-            raise ConfigError(
-                f"two policies are named {policy.name!r}; give one another label, as in "
-                f"--policy other={policy.name}"
-            )
+            raise ConfigError(f"two policies are named {policy.name!r}; {_renamed(text)}")
         bounds = AutoPolicy(
             limits=policy.limits,
             triggers=policy.triggers,
@@ -287,9 +284,24 @@ def _policies(
     return tuple(found)
 
 
+def _renamed(text: str) -> str:
+    """How to give a policy another name."""
+    from control.settings.settings import load
+
+    what = text.rpartition("=")[2]
+    if _is_file(what) and len(load({}, config=Path(what)).limits) > 1:
+        return f"{what} has several limits, so that their names are the labels; rename them there"
+    return f"give one another label, as in --policy other={what}"
+
+
+def _is_file(what: str) -> bool:
+    path = Path(what)
+    return path.suffix == ".toml" or path.exists()
+
+
 def _policy(text: str, settings: "Settings") -> "TrialPolicy":
     """A policy `[LABEL=]NAME` of the settings, or `[LABEL=]FILE`."""
-    from control.settings.auto_limits import limits_named
+    from control.settings.auto_limits import NAMED, limits_named
     from control.settings.settings import load
     from control.simulation.policy_trial import TrialPolicy
     from lab.time_lapse.time_lapse_executor import COPY_RATE
@@ -297,16 +309,21 @@ def _policy(text: str, settings: "Settings") -> "TrialPolicy":
     label, _, what = text.rpartition("=")
     if not what:
         raise ConfigError(f"--policy {text}: name limits, or a configuration file")
-    path = Path(what)
-    if path.suffix == ".toml" or path.exists():
-        settings = load({}, config=path)
+    if _is_file(what):
+        settings = load({}, config=Path(what))
         name = label if label in settings.limits else next(iter(settings.limits), "")
-        if not name or (len(settings.limits) > 1 and name != label):
-            known = ", ".join(sorted(settings.limits)) or "none"
+        if not name and label not in NAMED:
             raise ConfigError(
-                f"--policy {text}: {path} has the limits {known}; it needs one [limits.NAME], or "
-                "give the name as in --policy NAME=FILE"
+                f"--policy {text}: {what} has no [limits.NAME]; add one, or give built-in limits, "
+                f"as in --policy conservative={what}"
             )
+        if len(settings.limits) > 1 and name != label:
+            known = sorted(settings.limits)
+            raise ConfigError(
+                f"--policy {text}: {what} has the limits {', '.join(known)}; name one of them, as "
+                f"in --policy {known[0]}={what}"
+            )
+        name = name or label
     else:
         name = what
     limits = limits_named(name, settings.limits)

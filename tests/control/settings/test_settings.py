@@ -83,6 +83,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(text: str, seconds: fl
         ),
         ('dead_broker_after = "0s"\n', "0 s would move the replicas"),
         ("dead_broker_after = -1\n", "'-1' is not a time span; .*or off"),
+        ("timeout_s = '999999d'\n", "'999999d' is too long; give at most 11574d"),
         ("[limits.x]\nmoves_per_run = 1\nreplica_moves = 1\n", "moves_per_run is the old name of"),
         ("[screen]\nascci = true\n", "unknown key 'screen.ascci'; did you mean 'as"),
         ("[keys]\nplan.approve = 3\n", "keys.plan.approve: Input should be a valid"),

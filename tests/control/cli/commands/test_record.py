@@ -14,7 +14,7 @@ AWAY = ("--bootstrap-server", "127.0.0.1:1")
     [
         (("record",), "no cluster is configured"),
         (("record", *AWAY, "--for", "soon"), "'soon' is not a time span; use sec"),
-        (("record", *AWAY, "--for", "0s"), "'0s' is not a time span"),
+        (("record", *AWAY, "--for", "0s"), "'0s' is too short; give at least 0.001s"),
         (("record", *AWAY, "--out", "taken"), "taken exists; name another folder"),
         (("record", *AWAY, "--out", "no/such"), "cannot make the folder no/such.part"),
         (("record", *AWAY, "--anonymise-key", "k"), "needs --anonymise; add it"),

@@ -81,7 +81,13 @@ def test_json_has_every_hour_and_day() -> None:
         (("--step", "1s"), "give 15s to 1h"),
         (("--policy", "gentle"), "there are no limits named 'gentle'"),
         (("--policy", "a="), "name limits, or a configuration file"),
-        (("--policy", "eager", "--policy", "eager"), "two policies are named 'eager'"),
+        (
+            ("--policy", "eager", "--policy", "eager"),
+            "two policies are named 'eager'; give one another label, as in --policy other=eager",
+        ),
+        (("--svg", "days.png"), "is the name of something else; name it days.svg"),
+        (("--step", "999999d"), "'999999d' is too long; give at most 11574d"),
+        (("--step", "0s"), "'0s' is too short; give at least 0.001s"),
         (("--fault", "dead:1@2d"), "begins after the 1 simulated days"),
         (("--fault", "dead:8@1h"), "there is no broker 8"),
         (("--shape", "wave"), "there are step"),
@@ -93,6 +99,31 @@ def test_orders_without_sense_are_refused(arguments: tuple[str, ...], words: str
     code, message = called(*arguments)
     assert code == Exit.USAGE
     assert words in message
+
+
+def test_labels_of_files_are_advised_as_they_work(tmp_path: Path, mine: Path) -> None:
+    code, message = called("--policy", f"n={mine}", "--policy", f"n={mine}")
+    assert (code, f"as in --policy other={mine}" in message) == (Exit.USAGE, True)
+    several = tmp_path / "several.toml"
+    several.write_text(MINE + MINE.replace("mine", "yours"))
+    code, message = called("--policy", str(several))
+    assert code == Exit.USAGE
+    assert f"has the limits mine, yours; name one of them, as in --policy mine={several}" in message
+    twice = ("--policy", f"mine={several}", "--policy", f"mine={several}")
+    assert "their names are the labels; rename them there" in called(*twice)[1]
+
+
+def test_a_file_without_limits_may_take_built_in_ones(tmp_path: Path) -> None:
+    path = tmp_path / "triggers.toml"
+    path.write_text("[triggers]\nrule_violated = 'act'\n")
+    code, message = called("--policy", str(path))
+    assert code == Exit.USAGE
+    assert (
+        "has no [limits.NAME]; add one, or give built-in limits, as in --policy conserv" in message
+    )
+    code, out = called("--policy", f"eager={path}", "--policy", "conservative", "-o", "json")
+    assert code == Exit.DONE
+    assert [p["policy"] for p in json.loads(out)["policies"]] == ["eager", "conservative"]
 
 
 def test_a_policy_that_can_never_act_is_refused(mine: Path) -> None:
