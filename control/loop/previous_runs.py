@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class PreviousRuns:
     """Runs in the journals of the cluster; subscribe it to the loop's views.
 
-    With the first view that names the cluster, it checks whether the most recent run
-    was interrupted and warns of settings that runs left behind.
+    With the first view that names the cluster, and after `look_again`, it checks whether the most
+    recent run was interrupted and warns of settings that runs left behind.
     """
 
     def __init__(
@@ -60,11 +60,14 @@ class PreviousRuns:
 
         for warning in left_settings(self._journal_dir, cluster_id):
             self._warn(warning)
+        found = None
         with contextlib.suppress(ConfigError):
             newest = past_run(self._journal_dir, cluster_id)
             interrupted = newest.state is RunState.INTERRUPTED and newest.is_unfinished
             if interrupted and not is_changing(self._journal_dir, cluster_id):
-                self.interrupted = newest
+                found = newest
+        # Another process may have resumed or rolled back what was found before.
+        self.interrupted = found
 
     def saw(self, run: RunProgress) -> None:
         """Forget the interrupted run once another one has begun: only the newest resumes.

@@ -108,6 +108,23 @@ def test_a_run_of_another_process_is_not_interrupted(tmp_path: Path) -> None:
     assert run.state is RunState.INTERRUPTED
 
 
+def test_a_run_that_another_process_has_finished_is_no_longer_interrupted(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, _ = _previous(at, loop)
+    previous(loop.view)
+    assert previous.interrupted is not None
+    other_loop = FakeLoop()
+    other, runner = _previous(at, other_loop)
+    other(other_loop.view)
+    other.resume("eve")
+    assert _joined(runner, other_loop).state is RunState.DONE
+    previous(loop.view)
+    assert previous.interrupted is not None
+    previous.look_again()
+    previous(loop.view)
+    assert previous.interrupted is None
+
+
 def test_settings_left_in_force_are_reported_once(tmp_path: Path) -> None:
     at, loop = _site(tmp_path), FakeLoop()
     at.limits = RunLimits(throttle_bytes_per_s=50_000_000)
