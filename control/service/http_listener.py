@@ -235,7 +235,9 @@ class HttpListener(ServerThread):
                 serving = serving_on(of_tcp, self._socket, self._idle_s, self._access.tls)
                 await opened.enter_async_context(serving)
             if self._metrics is not None:
-                of_metrics = metrics_application(self._registry)
+                of_metrics = metrics_application(
+                    self._registry, opened.enter_context(Doorkeeper(None))
+                )
                 serving = serving_on(of_metrics, self._metrics, self._idle_s)
                 await opened.enter_async_context(serving)
             if self._cruise_control is not None:
@@ -414,18 +416,24 @@ def add_reads(
     app.router.add_get(f"{prefix}{API}/{{document}}", partial(_document, api))
 
 
-def metrics_application(registry: CollectorRegistry) -> web.Application:
-    """What is served to whoever reaches the port: metrics, under any name of this machine."""
+def metrics_application(registry: CollectorRegistry, doors: Doorkeeper) -> web.Application:
+    """What is served to whoever reaches the port: metrics, under any name of this machine.
+
+    doors: without logins, so that they limit the rate of requests alone.
+    """
     swept = _Sweeper()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         swept.touch(request.protocol)
-        if not request.body_exists:
+        refused = await doors.refusal(request, Role.VIEWER)
+        if refused is None and request.body_exists:
+            refused = text_response(413, "requests have no body here")
+        if refused is None:
             return await handler(request)
-        refused = text_response(413, "requests have no body here")
-        # Not read: the connection is closed after the response.
-        refused.force_close()
+        if request.body_exists:
+            # Not read: the connection is closed after the response.
+            refused.force_close()
         return refused
 
     app = web.Application(middlewares=[guarded], client_max_size=MOST_BODY)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from control.service import http_access
 from control.service.http_listener import MOST_CONNECTIONS, HttpListener, bound
 from control.service.service_state import MISSED_BEATS, ServiceState
 from control.settings.service_table import ListenAddress, listen_address
@@ -75,6 +76,42 @@ def test_a_port_for_metrics_serves_nothing_else_under_any_name() -> None:
         assert ask("/metrics", body=b"x" * 10_000) == 413
     with socket.socket() as after:
         assert after.connect_ex((host, port)) != 0
+
+
+def test_a_port_for_metrics_limits_the_rate_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_access, "BURST", 3.0)
+    monkeypatch.setattr(http_access, "RATE", 0.001)
+    listening = bound(ANY)
+    host, port = listening.getsockname()
+    with HttpListener(None, ServiceState(), metrics=listening):
+        statuses = []
+        for _ in range(4):
+            connection = http.client.HTTPConnection(host, port, timeout=WAIT_S)
+            with contextlib.closing(connection):
+                connection.request("GET", "/metrics")
+                statuses.append(connection.getresponse().status)
+    assert statuses == [200, 200, 200, 429]
+
+
+def test_a_port_for_metrics_closes_the_oldest_of_too_many_connections() -> None:
+    listening = bound(ANY)
+    host, port = listening.getsockname()
+    with (
+        HttpListener(None, ServiceState(), metrics=listening, idle_s=FOREVER_S),
+        contextlib.ExitStack() as opened,
+    ):
+        clients = [
+            opened.enter_context(socket.create_connection((host, port), WAIT_S))
+            for _ in range(MOST_CONNECTIONS + 5)
+        ]
+        deadline = time.monotonic() + WAIT_S
+        while not any(map(is_closed, clients)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        connection = http.client.HTTPConnection(host, port, timeout=WAIT_S)
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics")
+            assert connection.getresponse().status == 200
 
 
 def connected(listener: HttpListener) -> socket.socket:
