@@ -522,6 +522,7 @@ def loop(
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,
+            modelled=watcher.modelled,
             stands_by=watcher.stands_by,
             signed=signed(settings),
         ),

@@ -469,6 +469,7 @@ class Service:
                 decided=self._state.decided,
                 beat=self._beat,
                 failed=self._state.failed,
+                modelled=self._state.modelled,
                 stands_by=None if leadership is None else leadership.stands_by,
             ),
             spark=self._around.spark,

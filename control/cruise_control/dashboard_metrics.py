@@ -15,7 +15,8 @@ from control.cruise_control.requests import ENDPOINTS
 from control.cruise_control.state_documents import StateSources, balancedness, monitor_state
 
 PREFIX: Final = "kafka_cruisecontrol_"
-_TIMER: Final = "goaloptimizer_proposal_computation_timer_"
+_PLANS: Final = "goaloptimizer_proposal_computation_timer_"
+_MODELS: Final = "loadmonitor_cluster_model_creation_timer_"
 _QUANTILES: Final = {"99thpercentile": 0.99, "999thpercentile": 0.999, "max": 1.0}
 
 
@@ -45,7 +46,8 @@ class DashboardMetrics(Collector):
                 ),
                 "executor_ongoing_execution_non_kafka_assigner_value": service.run_active,
                 "anomalydetector_balancedness_score_value": balancedness(violated, names_of(goals)),
-                **_timer([*service.tallies.solve_times]),
+                **_timer(_PLANS, [*service.tallies.solve_times]),
+                **_timer(_MODELS, [*service.tallies.model_times]),
             }
         )
         detected, errors = sources.anomalies.detected, service.tallies.errors
@@ -73,12 +75,12 @@ def _gauges(values: dict[str, float]) -> Iterator[Metric]:
         yield found
 
 
-def _timer(times_s: list[float]) -> dict[str, float]:
-    """Milliseconds that plans took; 0 before the first one, as in Cruise Control."""
+def _timer(name: str, times_s: list[float]) -> dict[str, float]:
+    """Milliseconds of a timer, by the names that begin so; 0 at first, as in Cruise Control."""
     ordered = sorted(times_s) or [0.0]
     found = {
-        name: ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-        for name, share in _QUANTILES.items()
+        quantile: ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        for quantile, share in _QUANTILES.items()
     }
     found["mean"] = sum(ordered) / len(ordered)
-    return {f"{_TIMER}{name}": 1000 * value for name, value in found.items()}
+    return {f"{name}{quantile}": 1000 * value for quantile, value in found.items()}

@@ -308,6 +308,9 @@ class LoopParts:
     reconnect; a loop that hangs does not call it."""
     failed: Callable[[PlimsollError], None] | None = None
     """Called with every error after which the loop tries again, from any of its threads."""
+    modelled: Callable[[float], None] | None = None
+    """Called by the loop's thread with the seconds that it took to model the cluster from new
+    loads: with recent moves and slow brokers, and with the loads and deviations of brokers."""
     stands_by: Callable[[], str] | None = None
     """Why nothing may be changed, since another process leads or nobody can know; empty while this
     one leads. None where there is no other. Any thread may call it."""
@@ -323,6 +326,7 @@ class LoopWatcher:
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     beat: Callable[[], None] | None = None
     failed: Callable[[PlimsollError], None] | None = None
+    modelled: Callable[[float], None] | None = None
     stands_by: Callable[[], str] | None = None
     """As in `LoopParts`."""
 

@@ -585,6 +585,8 @@ class Loop(Closing):
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())
+            if self._parts.modelled is not None:
+                self._parts.modelled(self._parts.steady() - now_s)
             if state.answered is not None:
                 state.answered = state.answered.seen(
                     loads_of(state.evaluation), now_s, _span_s(seen), goals

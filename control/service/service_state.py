@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from model.errors import PlimsollError
     from solver.report.result import Result
 
-MOST_SOLVE_TIMES: Final = 1_000
+MOST_TIMES: Final = 1_000
+"""Durations of the same kind that are kept."""
 MISSED_BEATS: Final = 120
 """Turns that the loop may miss before it counts as hanging."""
 ENDED_RUNS: Final = (RunState.DONE, RunState.STOPPED, RunState.FAILED, RunState.REFUSED)
@@ -57,8 +58,10 @@ class Tallies:
     solve_s: float = 0.0
     solve_buckets: list[int] = field(default_factory=lambda: [0] * (len(SOLVE_BUCKETS_S) + 1))
     """Solves by the first bucket that holds them; the last is for longer ones."""
-    solve_times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SOLVE_TIMES))
+    solve_times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_TIMES))
     """Seconds of the newest solves."""
+    model_times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_TIMES))
+    """Seconds of the newest models of the cluster."""
     runs: Counter[str] = field(default_factory=Counter)
     """By state."""
     moves: Counter[str] = field(default_factory=Counter)
@@ -166,6 +169,11 @@ class ServiceState:
         """Count an error."""
         with self._lock:
             self.tallies.errors[type(error).__name__] += 1
+
+    def modelled(self, seconds: float) -> None:
+        """Note how long the newest model of the cluster took."""
+        with self._lock:
+            self.tallies.model_times.append(seconds)
 
     def reloaded(self, result: str) -> None:
         """Count an attempt to read the settings again."""

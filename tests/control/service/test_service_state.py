@@ -87,6 +87,19 @@ def test_decisions_are_counted_when_they_change(tmp_path: Path, state: ServiceSt
     loop.close()
 
 
+def test_each_model_of_the_cluster_is_timed(tmp_path: Path, state: ServiceState) -> None:
+    observer = CannedObserver([BALANCED])
+    parts = dataclasses.replace(loop_parts(observer, None), modelled=state.modelled)
+    loop = Loop(loop_settings(tmp_path, mode=Mode.READ_ONLY), parts)
+    turned(loop, observer, 3)
+    assert len(state.tallies.model_times) == 1
+    observer.snapshots[:] = [UNEVEN]
+    turned(loop, observer, 2)
+    assert len(state.tallies.model_times) == 2
+    assert all(seconds >= 0 for seconds in state.tallies.model_times)
+    loop.close()
+
+
 def test_a_result_is_counted_once(tmp_path: Path, state: ServiceState) -> None:
     observer = CannedObserver([UNEVEN])
     loop = watched(tmp_path, state, loop_parts(observer, None), Mode.READ_ONLY)
