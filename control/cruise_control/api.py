@@ -43,6 +43,7 @@ from control.cruise_control.requests import (
     Endpoint,
     Request,
     bad,
+    endpoint_of,
     parsed,
 )
 from control.cruise_control.reviews import REVIEWED, review_board, reviewed
@@ -197,14 +198,15 @@ class CruiseControlApi:
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
-        name, method = request.match_info.get("endpoint", ""), request.method
-        path = f"/{name}" if name else request.path
+        sent, method = request.match_info.get("endpoint", ""), request.method
+        path = f"/{sent}" if sent else request.path
         as_json = _wants_json(request)
         if method not in ("GET", "POST"):
             return _response(error(405, f"{printable(method)} is not supported"), as_json=as_json)
-        endpoint = ENDPOINTS.get(name)
+        endpoint = endpoint_of(sent)
         if endpoint is None or endpoint.method != method:
             return _response(_unknown(method, path), as_json=as_json)
+        name = endpoint.name
         self.requests[name] += 1
         try:
             asked = parsed(endpoint, [*request.query.items()], path, await _body(request, endpoint))
@@ -223,11 +225,15 @@ class CruiseControlApi:
                 lambda of: self._steering[name](of, client),
             )
             answer = await _in_pool(pool, partial(self._answer, asked, work))
-            task = self._tasks.begin(asked, client, kept=False)
-            status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
-            self._tasks.end(task.task_id, Answer(status=0, document={}), status)
-            return _response(answer, as_json=asked.wants_json, task_id=task.task_id)
+            return self._at_once(answer, asked, client)
         return await self._task(request, asked, client)
+
+    def _at_once(self, answer: Answer, asked: Request, client: str) -> web.Response:
+        """Respond with an answer that needed no waiting; its task is not kept in a file."""
+        task = self._tasks.begin(asked, client, kept=False)
+        status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
+        self._tasks.end(task.task_id, Answer(status=0, document={}), status)
+        return _response(answer, as_json=asked.wants_json, task_id=task.task_id)
 
     async def _task(self, request: web.Request, asked: Request, client: str) -> web.Response:
         """Answer a request that may take a while."""
@@ -376,7 +382,7 @@ class CruiseControlApi:
 def role_for(request: web.Request) -> Role:
     """The role that a request needs; every login may ask for what does not exist."""
     # As `handle` finds it, so that no other spelling of a path needs less.
-    endpoint = ENDPOINTS.get(request.match_info.get("endpoint", ""))
+    endpoint = endpoint_of(request.match_info.get("endpoint", ""))
     return Role.VIEWER if endpoint is None else endpoint.role
 
 

@@ -5,6 +5,7 @@ Names and types are those of Cruise Control's OpenAPI description (linkedin/crui
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,6 +26,7 @@ MOST_DIGITS: Final = 18
 """Digits of a number."""
 MOST_ITEMS: Final = 1_000
 """Brokers, goals or ids in one list."""
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 FORM: Final = frozenset({"json", "get_response_schema", "doas", "verbose", "super_verbose"})
 """Parameters that change how an answer looks, and not what is done."""
 REVIEW_ID: Final = "review_id"
@@ -51,6 +53,7 @@ class Kind(StrEnum):
     SHARE = "a number"
     TEXT = "text"
     NAMES = "names, separated by commas"
+    TASKS = "ids of user tasks, separated by commas"
     BROKERS = "ids, separated by commas"
     REGEX = "a regular expression"
 
@@ -123,7 +126,8 @@ _READS: Final = (
     _endpoint(
         "GET",
         "user_tasks",
-        _kinds(Kind.NAMES, "client_ids endpoints types user_task_ids"),
+        _kinds(Kind.NAMES, "client_ids endpoints types"),
+        _kinds(Kind.TASKS, "user_task_ids"),
         _kinds(Kind.NUMBER, "entries"),
         _kinds(Kind.FLAG, "fetch_completed_task"),
     ),
@@ -262,6 +266,14 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     for found in (*_READS, *_PLANS, _STOP, *_REVIEWS, *_SETTLED, _endpoint("GET", PERMISSIONS))
 }
 """By name."""
+_ALIASES: Final = {"partitionload": "partition_load"}
+"""Names in lower case that clients have for endpoints: one view of Cruise Control's web UI."""
+
+
+def endpoint_of(name: str) -> Endpoint | None:
+    """The endpoint with this name, in any case, as in Cruise Control; None without one."""
+    bare = name.lower()
+    return ENDPOINTS.get(_ALIASES.get(bare, bare))
 
 
 @dataclass(frozen=True)
@@ -391,6 +403,17 @@ def _share(name: str, text: str) -> float:
     return found
 
 
+def _tasks(name: str, text: str) -> tuple[str, ...]:
+    return tuple(_uuid(name, item) for item in _items(name, text))
+
+
+def _uuid(name: str, text: str) -> str:
+    # `UUID` itself also accepts braces, a URN, and no hyphens, which Java's does not.
+    if not _UUID.fullmatch(text):
+        raise BadRequest(f"{name} are UUIDs, not {printable(text)!r}")
+    return text.lower()
+
+
 def _items(name: str, text: str) -> tuple[str, ...]:
     found = tuple(item.strip() for item in text.split(",") if item.strip())
     if not found:
@@ -409,6 +432,7 @@ _READERS: Final[Mapping[Kind, Callable[[str, str], Any]]] = {
     Kind.SHARE: _share,
     Kind.TEXT: lambda _name, text: text,
     Kind.NAMES: _items,
+    Kind.TASKS: _tasks,
     Kind.BROKERS: _brokers,
     Kind.REGEX: _regex,
 }

@@ -15,7 +15,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from control.cruise_control.answers import Answer
-from control.cruise_control.requests import ENDPOINTS, PREFIX, BadRequest, Request, parsed
+from control.cruise_control.requests import (
+    ENDPOINTS,
+    PREFIX,
+    BadRequest,
+    Request,
+    endpoint_of,
+    parsed,
+)
 from control.tasks.sealed_files import checksum_of, read_sealed
 from model.errors import ConfigError
 from model.files import VersionedModel, validate_document, write_document
@@ -244,9 +251,13 @@ def _is_wanted(task: UserTask, values: Mapping[str, Any]) -> bool:
     return (
         (ids is None or task.task_id in ids)
         and (clients is None or task.address in clients)
-        and (endpoints is None or task.endpoint in {name.lower() for name in endpoints})
+        and (endpoints is None or task.endpoint in _endpoints(endpoints))
         and (types is None or task.status.value.upper() in _types(types))
     )
+
+
+def _endpoints(names: Iterable[str]) -> set[str]:
+    return {found.name for found in map(endpoint_of, names) if found is not None}
 
 
 def _types(items: Iterable[str]) -> set[str]:

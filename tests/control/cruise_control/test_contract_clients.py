@@ -16,6 +16,7 @@ from tests.support.model import clusters
 from tests.support.tui.terminals import LONG_S
 
 GOALS = "goals=RackAwareGoal%2CNetworkInboundUsageDistributionGoal&rebalance_disk=false"
+NO_TASK = "00000000-0000-0000-0000-000000000000"
 BRIEF_S = 0.01
 """After which requests are answered with their progress, so that the operator has to poll."""
 
@@ -145,7 +146,7 @@ def test_the_cluster_operator_waits_until_loads_are_known(
 
 def test_an_unknown_session_is_followed_by_a_new_dry_run(start: Start) -> None:
     site = start()
-    rebalance = Rebalance(site.client, "rebalance", GOALS, Condition.PENDING, session="0" * 8)
+    rebalance = Rebalance(site.client, "rebalance", GOALS, Condition.PENDING, session=NO_TASK)
     rebalance.reconcile()
     assert rebalance.condition is Condition.NEW
     until(rebalance, Condition.PROPOSED)
@@ -162,7 +163,7 @@ def test_the_topic_operator_changes_replication_factors(start: Start) -> None:
     operator = TopicOperator(site.client)
     reply = operator.replicate("orders|x", 3)
     assert reply.status == 200, reply.text
-    assert operator.statuses(reply.task_id, "unknown") == {reply.task_id: "InExecution"}
+    assert operator.statuses(reply.task_id, NO_TASK) == {reply.task_id: "InExecution"}
     # It waits while something else is executed.
     again = operator.replicate("orders", 3)
     assert (again.status, "OngoingExecutionException" in again.error) == (500, True)

@@ -79,6 +79,12 @@ def test_each_role_has_the_endpoints_that_it_has_in_cruise_control(client: Cruis
             )
             # What is let through fails by its unknown parameter.
             assert reply.status == (400 if role.includes(endpoint.role) else 403), endpoint.name
+            shouted = client.ask(
+                endpoint.method,
+                f"/kafkacruisecontrol/{endpoint.name.upper()}?json=true&nothing=1",
+                Authorization=login,
+            )
+            assert shouted.status == reply.status, endpoint.name
     by_role = {
         role: {name for name, endpoint in ENDPOINTS.items() if endpoint.role is role}
         for role in Role

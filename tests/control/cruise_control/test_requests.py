@@ -80,6 +80,13 @@ def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
             400,
             "Bad POST request '/admin' due to 'max_partition_movements_in_cluster is at least 1",
         ),
+        ("GET", "user_tasks?user_task_ids=xyz", 400, "Bad GET request '/user_tasks' due to 'user_"),
+        (
+            "GET",
+            "user_tasks?user_task_ids=00000000-0000-0000-0000-000000000000,{0}",
+            400,
+            "Bad GET request '/user_tasks' due to 'user_task_ids are UUIDs, not '{0}''",
+        ),
         ("GET", "user_tasks?entries=0", 400, "Bad GET request '/user_tasks' due to 'entries is at"),
     ],
 )
@@ -91,6 +98,30 @@ def test_bad_requests_fail_as_in_cruise_control(
     assert reply.status == status
     check(reply.json, "errorResponse", "ErrorResponse")
     assert reply.error.startswith(words)
+
+
+@pytest.mark.parametrize("name", ["STATE", "State", "Kafka_Cluster_State", "PARTITION_LOAD"])
+def test_letter_case_of_endpoints_and_parameters_does_not_matter(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient, name: str
+) -> None:
+    seen(tmp_path, state, parts, UNEVEN)
+    reply = client.get(f"{name}?JSON=True")
+    assert reply.status == 200, reply.text
+    rows = client.get(f"USER_TASKS?Json=TRUE&Endpoints={name}").json["userTasks"]
+    assert [row["RequestURL"].partition("?")[0] for row in rows] == [
+        f"GET /kafkacruisecontrol/{name.lower()}"
+    ]
+
+
+def test_the_web_ui_reads_partition_loads_under_its_own_name(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    seen(tmp_path, state, parts, UNEVEN)
+    query = "?json=true&resource=DISK&entries=3&max_load=true"
+    found = client.get(f"partitionload{query}")
+    assert found.status == 200
+    check(found.json, "partitionLoadState", "PartitionLoadState")
+    assert found.json == client.get(f"partition_load{query}").json
 
 
 def test_other_paths_are_refused(client: CruiseClient) -> None:
@@ -208,7 +239,8 @@ def test_tasks_are_listed_newest_first(
         return [row["UserTaskId"] for row in reply.json["userTasks"]]
 
     assert listed(f"user_task_ids={ids[0]}") == [ids[0]]
-    assert listed("user_task_ids=none") == []
+    assert listed("user_task_ids=00000000-0000-0000-0000-000000000000") == []
+    assert listed(f"user_task_ids={ids[0].upper()}") == [ids[0]]
     assert listed("endpoints=LOAD&entries=2") == [ids[2], ids[1]]
     assert listed("client_ids=10.0.0.1") == []
     assert len(listed("types=COMPLETED_WITH_ERROR&endpoints=PARTITION_LOAD")) == 1
