@@ -248,6 +248,11 @@ class CruiseControlApi:
         else:
             known = self._sessions.task_of(session, asked)
             task = None if known is None else self._tasks.find(known)
+        if task is None and asked.endpoint.name in PLANNED:
+            # Not behind a plan in progress, nor as one of the few active tasks.
+            refused = await _in_pool(self._reads, partial(self._answer, asked, self._refused))
+            if refused.failed:
+                return self._at_once(refused, asked, client)
         if task is None:
             active = sum(t.status is TaskStatus.ACTIVE for t in self._tasks.all())
             if active >= MOST_ACTIVE:
@@ -362,6 +367,15 @@ class CruiseControlApi:
         if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
             return self._execution.order(asked, task, self._snapshot())
         return self._planning.dry_run(asked, task, self._snapshot())
+
+    def _refused(self, asked: Request) -> Answer:
+        """An error where it is clear without a plan that a request fails."""
+        # What is under review is checked against its own plan.
+        if REVIEW_ID not in asked.values:
+            self._planning.refuse_impossible(asked, self._snapshot())
+            if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
+                self._execution.refuse_now()
+        return done({})
 
     def _snapshot(self) -> Snapshot:
         """The newest snapshot. Raises Failed before the first."""

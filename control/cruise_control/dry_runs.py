@@ -74,10 +74,8 @@ def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Plann
     Raises BadRequest for values that make no sense together, Failed for what does not exist or
     has no plan, and GuardrailRefused where rules forbid it.
     """
-    _refuse_unsupported(request)
-    name = request.endpoint.name
-    _refuse_unknown(request, snapshot)
-    goals = _goals(request, parts.goals)
+    refuse_impossible(request, snapshot, parts.goals)
+    name, goals = request.endpoint.name, _goals(request, parts.goals)
     try:
         if name in OPERATION_OF:
             return _on_brokers(request, snapshot, goals, parts.solve)
@@ -92,6 +90,28 @@ def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Plann
         return _balanced(request, snapshot, goals, parts.solve)
     except NoPlan as exc:
         raise Failed(str(exc), UNPLANNED) from exc
+
+
+def refuse_impossible(request: Request, snapshot: Snapshot, goals: Goals) -> None:
+    """Refuse what no plan is needed for to know that there is none.
+
+    Raises BadRequest for parameters that make no sense, Failed for what does not exist,
+    ConfigError for topics or directories that do not, and GuardrailRefused for an operation that
+    the cluster rules out.
+    """
+    _refuse_unsupported(request)
+    _refuse_unknown(request, snapshot)
+    _goals(request, goals)
+    name = request.endpoint.name
+    if name in OPERATION_OF:
+        if request.values.get("destination_broker_ids"):
+            raise BadRequest("destination_broker_ids is not supported for this endpoint")
+        task = _task(request, snapshot)
+        OPERATIONS[task.operation].refuse(task, snapshot, goals)
+    if name == "topic_configuration":
+        topics_of(snapshot, replication_of(request)[0])
+    if name == "remove_disks":
+        _paths(request, snapshot)
 
 
 def _of(snapshot: Snapshot, goals: Goals, plan: Plan | None) -> Planned:
@@ -200,11 +220,16 @@ def _factor(replicas: int) -> int:
 
 
 def _without_disks(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) -> Planned:
-    broker, paths = _disks(request)
-    _refuse_missing(snapshot, [broker])
-    named = paths_of(broker_of(snapshot, broker), paths)
+    broker, named = _paths(request, snapshot)
     found = plan_disk_removal(snapshot, goals, solve, broker, named)
     return _of(snapshot, goals, None if found is None else found.plan)
+
+
+def _paths(request: Request, snapshot: Snapshot) -> tuple[BrokerId, tuple[str, ...]]:
+    """The broker and its directories, which exist."""
+    broker, paths = _disks(request)
+    _refuse_missing(snapshot, [broker])
+    return broker, paths_of(broker_of(snapshot, broker), paths)
 
 
 def _disks(request: Request) -> tuple[BrokerId, tuple[str, ...]]:
@@ -247,22 +272,22 @@ class _SnapshotViews:
 
 
 def _on_brokers(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) -> Planned:
-    operation = OPERATION_OF[request.endpoint.name]
-    if request.values.get("destination_broker_ids"):
-        raise BadRequest("destination_broker_ids is not supported for this endpoint")
-    task = BrokerTask.requested(
+    task = _task(request, snapshot)
+    found = OPERATIONS[task.operation].find(task, snapshot, _task_parts(snapshot, goals, solve))
+    kept = _of(snapshot, goals, found.plan)
+    return Planned(snapshot=snapshot, goals=kept.goals, plan=kept.plan, entry=found.entry)
+
+
+def _task(request: Request, snapshot: Snapshot) -> BrokerTask:
+    """The task that would execute a plan; it is kept nowhere."""
+    return BrokerTask.requested(
         "dry-run",
         snapshot.header.cluster_id,
-        operation,
+        OPERATION_OF[request.endpoint.name],
         request.brokers(),
         by="dry run",
         ms=snapshot.header.taken_at_ms,
     )
-    rules = OPERATIONS[operation]
-    rules.refuse(task, snapshot, goals)
-    found = rules.find(task, snapshot, _task_parts(snapshot, goals, solve))
-    kept = _of(snapshot, goals, found.plan)
-    return Planned(snapshot=snapshot, goals=kept.goals, plan=kept.plan, entry=found.entry)
 
 
 def _task_parts(snapshot: Snapshot, goals: Goals, solve: Solve) -> TaskParts:

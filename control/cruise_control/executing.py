@@ -98,6 +98,15 @@ class Execution:
         """User tasks whose orders this process has given."""
         self._warned: set[str] = set()
 
+    def refuse_now(self) -> None:
+        """Refuse an order that cannot be executed now, whatever its plan is.
+
+        Raises Failed, and GuardrailRefused where another service leads.
+        """
+        parts = self._needed()
+        parts.actions.refuse_standby()
+        _refuse_while_running(parts)
+
     def order(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
         """Execute the plan of the newest dry run of the same request, or one that is made now.
 

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from control.cruise_control.answers import REFUSED, Answer, Failed, done
-from control.cruise_control.dry_runs import Planned, PlanningParts, planned
+from control.cruise_control.dry_runs import (
+    Planned,
+    PlanningParts,
+    planned,
+    refuse_impossible,
+)
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.optimisation import optimisation_result
 from control.cruise_control.requests import Request
@@ -61,12 +66,18 @@ class Planning:
             self._kept.keep(request, found.plan, task.task_id, self._now_ms(), found.entry)
         return self.result(request, found)
 
+    def refuse_impossible(self, request: Request, snapshot: Snapshot) -> None:
+        """Raise as the function of this name does; takes no time."""
+        refuse_impossible(request, snapshot, self._loop_now().settings.goals)
+
+    def _loop_now(self) -> "Loop":
+        if self.loop is None:
+            raise Failed("the service is starting; try again", REFUSED)
+        return self.loop
+
     def plan(self, request: Request, snapshot: Snapshot) -> Planned:
         """The plan for a request. Raises as `planned`."""
-        loop = self.loop
-        if loop is None:
-            raise Failed("the service is starting; try again", REFUSED)
-        settings = loop.settings
+        settings = self._loop_now().settings
         effort = Effort.GOOD if settings.effort is Effort.QUICK else settings.effort
         limits = limits_at(settings.solve, effort)
 

@@ -1,6 +1,7 @@
 """Dry runs over Cruise Control's API: plans, goals, and what survives a restart."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.support.control.cruise_bench import CruiseClient, Reply, served
 from tests.support.control.cruise_schema import check
 from tests.support.control.loop_parts import MB, cluster, with_state
 from tests.support.model import clusters
+from tests.support.tui.terminals import LONG_S
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 STRIMZI = (
@@ -244,6 +246,29 @@ def test_impossible_requests_name_the_reason(
     assert reply.status == status, reply.text
     check(reply.json, "errorResponse", "ErrorResponse")
     assert words in reply.error
+
+
+def test_impossible_requests_do_not_wait_for_a_plan_in_progress(
+    uneven: CruiseClient, parts: CruiseControl
+) -> None:
+    hold = threading.Event()
+    parts.api._plans.submit(hold.wait, LONG_S)
+    try:
+        for query, status in (
+            ("add_broker?brokerid=7&", 500),
+            ("remove_broker?brokerid=1,2,3&", 500),
+            ("rebalance?goals=NoSuchGoal&", 500),
+            ("rebalance?rebalance_disk=true&", 400),
+            ("topic_configuration?topic=nope&replication_factor=2&", 500),
+            ("remove_disks?brokerid_and_logdirs=7-/a&", 500),
+            ("rebalance?dryrun=false&", 500),
+        ):
+            # More of them than tasks may be active.
+            reply = uneven.post(f"{query}json=true")
+            assert (reply.status, reply.error != "") == (status, True), reply.text
+        assert not any(t.status is TaskStatus.ACTIVE for t in parts.tasks.all())
+    finally:
+        hold.set()
 
 
 @pytest.mark.parametrize(
