@@ -31,7 +31,7 @@ class LogEvent(StrEnum):
     CERTIFICATE_ENDS = "certificate.ends", "The certificate of the service ends soon, or has."
     SECRET_READABLE = "secret.readable", "Others can read a file with passwords."
     SETTINGS_FOLDER = "settings.folder", "Settings come from the current folder."
-    SETTINGS_UNUSED = "settings.unused", "`client.properties` has keys that plimsoll does not use."
+    SETTINGS_UNUSED = "settings.unused", "A properties file of Kafka's has keys without effect."
     OPERATOR_ACTION = "operator.action", "A person paused, steered, stopped or asked for something."
     AUDIT_FAILED = "audit.failed", "The audit log cannot be written."
     PAUSE_FAILED = "pause.failed", "A pause holds, but does not outlast a restart."
@@ -90,6 +90,7 @@ class LogEvent(StrEnum):
 
     # ---- other parts, by their logger
     CLIENTS = "clients", "Any message of the clients: connections, Java, jars."
+    COMMAND = "command", "What a command says on stderr, with `--log-format json`."
     COLLECTOR = "collector", "Any message of the collector: the probe, Spark, reports, history."
     CONTROL = "control", "Any other message of the command line."
     EXECUTOR = "executor", "Any other message of runs."

@@ -144,7 +144,7 @@ def test_variables_and_files_of_strimzi_become_settings(tmp_path: Path) -> None:
     assert found["PLIMSOLL_TRIGGERS__EMPTY_BROKER"] == "ask"
     # The container's own environment goes first.
     assert found["PLIMSOLL_GOALS__MOVE_PRICE"] == "3"
-    assert found["ARGUMENTS"] == "service --limits x"
+    assert found["ARGUMENTS"] == "service --log-format json --limits x"
     assert "PLIMSOLL_OPTIONS" not in found
     assert found["PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN"] == "0.0.0.0:9090"
     for name in ("SERVICE__TLS_CERTIFICATE", "SERVICE__TLS_KEY", "CAPACITY_FILE"):

@@ -40,7 +40,8 @@ def test_the_unit_starts_the_service_with_options_that_exist() -> None:
     assert Path(program).name == "plimsoll"
     known = commands()[f"plimsoll {command}"]
     named = [word for word in rest if word.startswith("--")]
-    assert named == ["--config", "--auto", "--limits", "--allow-changes"]
+    assert named == ["--config", "--log-format", "--auto", "--limits", "--allow-changes"]
+    assert rest[rest.index("--log-format") + 1] == "json"
     assert {*named} <= {*known}
 
 

@@ -273,7 +273,7 @@ def test_a_chart_with_every_value_is_valid(tmp_path: Path) -> None:
     assert "runAsUser" not in pod["securityContext"]
     mounts = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
     assert {"/etc/plimsoll/tls", "/etc/plimsoll/logins", "/etc/plimsoll/client"} <= mounts
-    assert pod["containers"][0]["args"][0] == "service"
+    assert pod["containers"][0]["args"][:3] == ["service", "--log-format", "json"]
     assert_least_rights(documents, "test-plimsoll", "default")
     assert of_kind(documents, "StatefulSet")["spec"]["replicas"] == 2
     assert pod["automountServiceAccountToken"] is True

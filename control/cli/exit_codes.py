@@ -143,5 +143,7 @@ def _close_stdout() -> None:
 def _report(sentence: str, code: Exit) -> int:
     # stderr may be a closed terminal.
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"plimsoll: {printable(sentence)}\n")
+        # Where stderr is a log of JSON, a line has a level.
+        write = getattr(sys.stderr, "write_error", sys.stderr.write)
+        write(f"plimsoll: {printable(sentence)}\n")
     return code

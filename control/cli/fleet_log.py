@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from control.cli import logs
 from control.cli.narration import LoopNarrator
-from control.cli.output import Form
+from control.cli.output import Form, LogFormat
 from control.cli.serving import ServiceLog
 from control.service.cluster_context import CLUSTER
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 class FleetLog(logging.Handler):
     """Pass each line to the handlers of the cluster whose threads wrote it."""
 
-    def __init__(self, *, verbose: bool, file: Path | None) -> None:
+    def __init__(
+        self, *, verbose: bool, file: Path | None, form: LogFormat = LogFormat.TEXT
+    ) -> None:
         """As the options of the command line. Raises ConfigError as `begin`."""
         super().__init__()
-        self._verbose, self._file = verbose, file
+        self._verbose, self._file, self._form = verbose, file, form
         self._handlers: Mapping[str, Sequence[logging.Handler]] = {}
         """By cluster; replaced as a whole."""
         self.begin()
@@ -35,7 +37,7 @@ class FleetLog(logging.Handler):
 
         Raises ConfigError where it cannot be written; the log then goes where it went.
         """
-        logs.configure(verbose=self._verbose, file=self._file)
+        logs.configure(verbose=self._verbose, file=self._file, form=self._form)
         logs.leave_to_loops()
         logging.getLogger("plimsoll").addHandler(self)
 
@@ -61,5 +63,9 @@ class ClusterLog(ServiceLog):
         self._fleet.route(self._name, [logs.warning_handler(loop.warn), *handlers])
 
     def narrate(self, loop: "Loop", output: Form) -> None:
-        """Print on stderr what the loop does, each line with the cluster's name."""
-        loop.subscribe(LoopNarrator(output, self._name))
+        """Print on stderr what the loop does, each line with the cluster's name.
+
+        Where stderr has the log as JSON, that says the same.
+        """
+        if logs.has_text():
+            loop.subscribe(LoopNarrator(output, self._name))

@@ -22,7 +22,7 @@ from control.cli.console import operator
 from control.cli.exit_codes import Exit
 from control.cli.fleet_log import ClusterLog, FleetLog
 from control.cli.invocation import read_settings
-from control.cli.output import Form
+from control.cli.output import Form, LogFormat
 from control.cli.plan_execution import steered_by_signals
 from control.cli.serving import (
     POLL_S,
@@ -91,7 +91,11 @@ def serve_fleet(path: Path, options: BalancingOptions, output: Form, *, resume: 
             "--resume changes the clusters; add --auto --limits NAME --allow-changes"
         )
     private.begin()
-    log = FleetLog(verbose=bool(flags.get("verbose")), file=flags.get("log_file"))
+    log = FleetLog(
+        verbose=bool(flags.get("verbose")),
+        file=flags.get("log_file"),
+        form=flags.get("log_format", LogFormat.TEXT),
+    )
     fleet = read_fleet(path)
     shared = _Shared(path, fleet, options, output, log, resume=resume)
     shared.check_apart()
@@ -308,7 +312,8 @@ class _Cluster:
             exc_info=None if is_known else error,
             extra={"narrated": True, **named(LogEvent.CLUSTER_FAILED)},
         )
-        sys.stderr.write(f"plimsoll: {member.name}: {words}; started again after a while\n")
+        if logs.has_text():
+            sys.stderr.write(f"plimsoll: {member.name}: {words}; started again after a while\n")
 
     def _serve(self) -> int:
         """Run the service once. Raises whatever ends it."""

@@ -21,6 +21,7 @@ from control.cli.options import (
     FleetFile,
     Loads,
     LogFile,
+    LogForm,
     LowerSegmentBytes,
     NoRacks,
     Placement,
@@ -34,6 +35,7 @@ from control.cli.options import (
     Verbose,
     Yes,
 )
+from control.cli.output import LogFormat
 from model.errors import ConfigError
 from model.units import throttle_of
 
@@ -139,6 +141,7 @@ def load_settings(
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
+    log_format: LogForm = LogFormat.TEXT,
     verbose: Verbose = False,
     ascii_only: Ascii = False,
     theme: Theme = None,
@@ -155,7 +158,7 @@ def load_settings(
     from model import private
 
     private.begin()
-    logs.configure(verbose=verbose, file=log_file)
+    logs.configure(verbose=verbose, file=log_file, form=log_format)
     loaded = read_settings(config, profile, flags | {"spark_master": spark_master})
     screen: dict[str, Any] = {"ascii": True} if ascii_only else {}
     screen |= {} if theme is None else {"theme": theme}

@@ -1,22 +1,23 @@
-"""Log lines: structured, one JSON object each, to a file or to stderr."""
+"""Log lines: as text to stderr, or structured, one JSON object each, to a file and to stderr."""
 
 import contextlib
 import logging
 import logging.handlers
 import os
 import sys
-from collections.abc import Callable, MutableMapping
+import threading
+from collections.abc import Callable, Iterable, MutableMapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
-from control.cli.output import json_of
+from control.cli.output import LogFormat, json_of
 from control.service.cluster_context import CLUSTER
 from model.errors import ConfigError
 from model.file_locks import locked_file
-from model.log_events import ATTRIBUTE, event_of
+from model.log_events import ATTRIBUTE, LogEvent, event_of, named
 from model.printable import printable
 
 _BEGIN: Final = b'{"event": '
@@ -27,15 +28,20 @@ KEPT: Final = 4
 """Renamed log files that are kept."""
 LOCK_WAIT_S: Final = 0.2
 """Seconds that a line waits for another process that renames the file."""
+COMMAND: Final = "plimsoll.command"
+"""The logger of what commands write to stderr themselves, where that is part of the log."""
 LOOP: Final = "plimsoll.control"
 """The logger of the loop."""
 
 
-def configure(*, verbose: bool, file: Path | None) -> None:
+def configure(
+    *, verbose: bool, file: Path | None, form: LogFormat = LogFormat.TEXT
+) -> None:
     """Send the `plimsoll` loggers to a file as JSON, or to stderr as text.
 
     stderr gets warnings, or everything if verbose; a screen removes the handler of
-    stderr while it is shown.
+    stderr while it is shown. form: with JSON, stderr gets what a file does, whether or not there
+    is one, and whatever else is written to it becomes a line of the log, too.
 
     Raises ConfigError where the file cannot be written.
     """
@@ -43,13 +49,26 @@ def configure(*, verbose: bool, file: Path | None) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     root = logging.getLogger("plimsoll")
     # Created first: where the file cannot be written, the handlers so far remain.
-    handler = _file_handler(file) if file else _stderr_handler(verbose)
+    handlers = [_file_handler(file)] if file else []
+    if isinstance(sys.stderr, _LineLog):
+        sys.stderr = sys.stderr.stream
+    if form is LogFormat.JSON:
+        handlers.append(_json_stderr_handler())
+        sys.stderr = cast("TextIO", _LineLog(sys.stderr))
+    elif not file:
+        handlers.append(_stderr_handler(verbose))
     for old in list(root.handlers):
         root.removeHandler(old)
         old.close()
-    root.addHandler(handler)
+    for handler in handlers:
+        root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
     root.propagate = False
+
+
+def has_text() -> bool:
+    """Whether stderr has text, rather than the log as JSON."""
+    return not isinstance(sys.stderr, _LineLog)
 
 
 def silence_stderr() -> None:
@@ -166,23 +185,25 @@ def _file_handler(file: Path) -> logging.Handler:
         handler = _LogFile(file, encoding="utf-8")
     except OSError as exc:
         raise ConfigError(f"cannot write the log file {file}: {exc.strerror}") from exc
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[
-                structlog.stdlib.add_logger_name,
-                structlog.stdlib.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.stdlib.ExtraAdder(allow=("plan_hash", ATTRIBUTE)),
-                _with_event,
-            ],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(json_of, sort_keys=True, allow_nan=True),
-            ],
-        )
-    )
+    handler.setFormatter(_json_formatter())
     return handler
+
+
+def _json_formatter() -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.stdlib.ExtraAdder(allow=("plan_hash", ATTRIBUTE)),
+            _with_event,
+        ],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(json_of, sort_keys=True, allow_nan=True),
+        ],
+    )
 
 
 def _with_event(_logger: object, _method: str, line: MutableMapping[str, Any]) -> Any:
@@ -192,6 +213,71 @@ def _with_event(_logger: object, _method: str, line: MutableMapping[str, Any]) -
     if name := CLUSTER.get():
         line["cluster"] = name
     return line
+
+
+class _JsonStream(logging.StreamHandler[TextIO]):
+    """stderr with the log as JSON; `leave_to_loops` keeps nothing from it."""
+
+
+def _json_stderr_handler() -> logging.Handler:
+    handler = _JsonStream(sys.stderr)
+    handler.setFormatter(_json_formatter())
+    return handler
+
+
+class _LineLog:
+    """In place of stderr: each line that is written becomes one of the log.
+
+    Messages of commands, and of libraries, would else stand between the objects of the log.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        """Where the lines go."""
+        # A handler of a signal may write while the same thread does.
+        self._lock = threading.RLock()
+        self._begun = ""
+        """What has been written of a line."""
+        self._formatter = _json_formatter()
+
+    def write(self, text: str) -> int:
+        """Write what is whole lines."""
+        with self._lock:
+            *lines, self._begun = (self._begun + text).split("\n")
+        self._put(lines, logging.INFO)
+        return len(text)
+
+    def write_error(self, text: str) -> int:
+        """The same for why a command ends."""
+        self._put(text.split("\n"), logging.ERROR)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what is there of a line, too."""
+        with self._lock:
+            begun, self._begun = self._begun, ""
+        self._put([begun], logging.INFO)
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """No line is redrawn."""
+        return False
+
+    def _put(self, lines: Iterable[str], level: int) -> None:
+        for line in lines:
+            words = line.removeprefix("plimsoll: ").strip()
+            if words:
+                made = logging.LogRecord(COMMAND, level, "", 0, words, None, None)
+                vars(made).update(named(LogEvent.COMMAND))
+                self.stream.write(self._formatter.format(made) + "\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 class _OneLine(logging.Formatter):

@@ -16,9 +16,13 @@ _LONG_S: Final = 10.0
 
 
 def narrate(loop: Loop, output: Form) -> None:
-    """Print on stderr what a loop without a screen does, each event once."""
+    """Print on stderr what a loop without a screen does, each event once.
+
+    Where stderr has the log as JSON, that says the same.
+    """
     logs.narrate(loop.warn)
-    loop.subscribe(LoopNarrator(output))
+    if logs.has_text():
+        loop.subscribe(LoopNarrator(output))
 
 
 class RunNarrator:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from control.cli import completion
-from control.cli.output import Form
+from control.cli.output import Form, LogFormat
 from model.goals.effort import Effort
 from model.ids import is_broker_id
 from model.units import throttle_of
@@ -241,5 +241,9 @@ Theme = Annotated[
 ]
 LogFile = Annotated[
     Path | None, common_file("--log-file", help="Append log lines to this file, as JSON.")
+]
+LogForm = Annotated[
+    LogFormat,
+    common_option("--log-format", help="Write log lines and messages to stderr in this format."),
 ]
 Verbose = Annotated[bool, common_option("--verbose", "-v", help="Log more, and show tracebacks.")]

@@ -27,6 +27,14 @@ class Form(StrEnum):
     JSON = "json"
 
 
+class LogFormat(StrEnum):
+    """Form of what a command writes to stderr."""
+
+    TEXT = "text"
+    JSON = "json"
+    """One object a line, as in a log file."""
+
+
 class SafeStream:
     """A text stream whose unprintable characters are written as escapes.
 

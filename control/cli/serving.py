@@ -542,4 +542,5 @@ class Service:
     def _say(loop: "Loop", text: str) -> None:
         loop.note(text, LogEvent.SETTINGS_READ)
         name = CLUSTER.get()
-        sys.stderr.write(f"plimsoll: {name}: {text}\n" if name else f"plimsoll: {text}\n")
+        if logs.has_text():
+            sys.stderr.write(f"plimsoll: {name}: {text}\n" if name else f"plimsoll: {text}\n")

@@ -102,4 +102,4 @@ options=${PLIMSOLL_OPTIONS-"--auto --limits conservative --allow-changes"}
 unset PLIMSOLL_OPTIONS
 # Options are words; none of them needs a blank.
 # shellcheck disable=SC2086
-exec plimsoll-container.sh service $options "$@"
+exec plimsoll-container.sh service --log-format json $options "$@"

@@ -15,7 +15,7 @@ def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:
     from control.render.text import answer_text
 
     given = setting_flags
-    logs.configure(verbose=given["verbose"], file=given["log_file"])
+    logs.configure(verbose=given["verbose"], file=given["log_file"], form=given["log_format"])
     flags = {
         "bootstrap_server": given["bootstrap_server"],
         "client_properties": given["client_properties"],

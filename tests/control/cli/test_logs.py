@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from control.cli import logs
+from control.cli import exit_codes, logs
+from control.cli.output import LogFormat
+from model.errors import GuardrailRefused
 from model.log_events import LogEvent, named
 
 pytestmark = pytest.mark.usefixtures("_own_logs")
@@ -107,3 +110,49 @@ def test_a_file_that_was_moved_away_is_opened_again(tmp_path: Path) -> None:
     path.rename(tmp_path / "moved")
     log.warning("after")
     assert [line["message"] for line in _lines(path)] == ["after"]
+
+
+def test_stderr_gets_the_log_as_json_with_whatever_commands_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(verbose=False, file=None, form=LogFormat.JSON)
+    try:
+        assert not logs.has_text()
+        # As reading the settings again does.
+        logs.configure(verbose=False, file=None, form=LogFormat.JSON)
+        log = logging.getLogger(logs.LOOP)
+        log.info("a\nb", extra={"narrated": True, **named(LogEvent.LOOP_PHASE)})
+        logging.getLogger("plimsoll.solver").debug("only with -v")
+        sys.stderr.write("plimsoll: metrics ")
+        sys.stderr.write("on\nand more")
+        sys.stderr.flush()
+        with pytest.raises(typer.Exit):
+            exit_codes.guarded(refused)()
+    finally:
+        logs.configure(verbose=False, file=None)
+    assert logs.has_text()
+    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line["level"], line["message"]) for line in found] == [
+        ("loop.phase", "info", "a\nb"),
+        ("command", "info", "metrics on"),
+        ("command", "info", "and more"),
+        ("command", "error", "not today"),
+    ]
+    assert all(line["timestamp"] and line["logger"] for line in found)
+
+
+def refused() -> int:
+    raise GuardrailRefused("not today")
+
+
+def test_a_file_and_stderr_may_both_have_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.jsonl"
+    logs.configure(verbose=False, file=path, form=LogFormat.JSON)
+    try:
+        logging.getLogger("plimsoll.executor").info("moved", extra=named(LogEvent.RUN_MOVE))
+    finally:
+        logs.configure(verbose=False, file=None)
+    (shown,) = capsys.readouterr().err.splitlines()
+    assert json.loads(shown)["event"] == _lines(path)[0]["event"] == "run.move"

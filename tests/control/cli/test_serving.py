@@ -381,3 +381,29 @@ def test_clients_of_cruise_control_change_nothing_without_auto(tmp_path: Path) -
     ) as service:
         assert service.process.wait(WAIT_S) == 5
         assert "add --auto --limits NAME --allow-changes" in service.log.read_text()
+
+
+def test_every_line_of_a_service_is_json_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("window_s = 5\n")
+    options = ("-b", NOWHERE, "--log-format", "json")
+    with Service(tmp_path, options, {"PLIMSOLL_CONFIG": str(file)}) as service:
+        service.wait_for("cannot connect")
+        file.write_text("window_s = [\n")
+        service.signalled(signal.SIGHUP)
+        service.wait_for("settings.rejected")
+        file.write_text("window_s = 6\n")
+        service.signalled(signal.SIGHUP)
+        service.wait_for("settings.read")
+        service.signalled(signal.SIGTERM)
+        service.process.wait(WAIT_S)
+    found = [json.loads(line) for line in service.log.read_text().splitlines()]
+    messages = {line["event"]: line["message"] for line in found}
+    assert {"command", "loop.phase", "settings.rejected", "settings.read"} <= {*messages}
+    assert any(line["message"].startswith("metrics on http://") for line in found)
+    assert len({line["message"] for line in found if line["event"] == "settings.read"}) == 1
+    # Why a command ends is one, too.
+    wrong = plimsoll(tmp_path, "service", "--log-format", "json", "--config", "no.toml")
+    assert wrong.returncode == 2
+    (line,) = wrong.stderr.splitlines()
+    assert json.loads(line)["level"] == "error"
