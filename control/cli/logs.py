@@ -34,9 +34,7 @@ LOOP: Final = "plimsoll.control"
 """The logger of the loop."""
 
 
-def configure(
-    *, verbose: bool, file: Path | None, form: LogFormat = LogFormat.TEXT
-) -> None:
+def configure(*, verbose: bool, file: Path | None, form: LogFormat = LogFormat.TEXT) -> None:
     """Send the `plimsoll` loggers to a file as JSON, or to stderr as text.
 
     stderr gets warnings, or everything if verbose; a screen removes the handler of

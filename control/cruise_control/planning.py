@@ -4,12 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from control.cruise_control.answers import REFUSED, Answer, Failed, done
-from control.cruise_control.dry_runs import (
-    Planned,
-    PlanningParts,
-    planned,
-    refuse_impossible,
-)
+from control.cruise_control.dry_runs import Planned, PlanningParts, planned, refuse_impossible
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.optimisation import optimisation_result
 from control.cruise_control.requests import Request
