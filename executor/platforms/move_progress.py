@@ -19,7 +19,8 @@ def progress_of(move: Move, view: PartitionView | None, target: Replicas | None)
     `view` may lag behind the controller, whose list of reassignments does not.
     """
     if view is None or view.topic_id != move.topic_id:
-        return _lost(f"{move.id} no longer exists")
+        reason = f"{move.id} no longer exists"
+        return ObservedMove(stage=MoveStage.LOST, reason=reason, is_gone=True)
     lists = (move.replicas_before, *steps(move))
     if target is not None:
         if set(target) not in map(set, lists[1:]):

@@ -50,6 +50,8 @@ class ObservedMove:
     names directories."""
     reason: str = ""
     """What was found instead of the plan; only for LOST."""
+    is_gone: bool = False
+    """Whether its partition was deleted, or created again, and cannot be moved; only for LOST."""
 
     def is_as_before(self, move: Move) -> bool:
         """Whether nothing of the move has been done.

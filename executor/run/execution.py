@@ -163,7 +163,8 @@ class Execution:
             case _:
                 reason = seen.reason or f"someone else moves or moved {move.id}"
                 yield events.Failed(move, MoveState.DROPPED, reason)
-                self._gate.halt(reason)
+                if not seen.is_gone:
+                    self._gate.halt(reason)
 
     def _prepare(self) -> None:
         self._prepared = True

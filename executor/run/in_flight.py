@@ -168,7 +168,9 @@ class InFlightMoves:
         elif end is MoveStep.LOST:
             reason = seen.reason or f"someone else cancelled the move of {move.id}"
             yield self._failed(move, MoveState.DROPPED, reason)
-            self._gate.halt(reason)
+            # Of a topic that was deleted, nobody else moves anything.
+            if not seen.is_gone:
+                self._gate.halt(reason)
         else:
             yield from self._hang(move)
 

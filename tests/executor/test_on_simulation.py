@@ -232,6 +232,30 @@ def test_changed_partitions_are_skipped_and_the_rest_continues(tmp_path: Path) -
     assert report.state is RunState.FAILED
 
 
+@pytest.mark.parametrize("throttle", [None, 50 * MB])
+def test_a_topic_deleted_while_it_moves_stops_no_other_move(
+    tmp_path: Path, throttle: int | None
+) -> None:
+    at = SimulatedRun(
+        folder=tmp_path,
+        before={0: (1, 2), 1: (2, 3), 2: (3, 1)},
+        after={0: (1, 4), 1: (2, 4), 2: (3, 4)},
+        limits=RunLimits(moves_in_flight=1, throttle_bytes_per_s=throttle),
+    )
+
+    def delete() -> None:
+        del at.cluster.partitions[PartitionId(TOPIC, 0)]
+
+    at.cluster.after(1.0, delete)
+    report = at.run()
+    states = [move.state for move in report.moves]
+    assert states == [MoveState.DROPPED, MoveState.DONE, MoveState.DONE]
+    assert report.moves[0].note == "orders-0 no longer exists"
+    assert report.state is RunState.FAILED
+    assert report.reason.startswith("1 of 3 moves could not be made, the first of orders-0")
+    assert at.is_clean
+
+
 def test_a_throttle_too_low_for_a_copy_is_raised_and_reported(tmp_path: Path) -> None:
     at = SimulatedRun(
         folder=tmp_path,

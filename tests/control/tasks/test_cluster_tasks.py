@@ -12,8 +12,9 @@ from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.removal import refuse_contradictions
 from control.tasks.task_parts import NoPlan
 from control.tasks.task_request import TaskRequest, requested_task
+from control.tasks.task_steps import RAN
 from executor.timing import RunLimits
-from model.errors import ExecutionStopped, GuardrailRefused
+from model.errors import ExecutionStopped, GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import MoveState, RunProgress, RunState
 from tests.support.control.simulated_disks import SimulatedDisks
@@ -140,6 +141,27 @@ def test_a_topic_that_is_deleted_halfway_leaves_the_others_to_be_done(tmp_path: 
     assert at.work().phase is TaskPhase.DONE
     assert {len(held) for held in at.lists} == {3}
     assert any("returns no longer exists" in said for said in at.said)
+
+
+def test_a_topic_deleted_before_a_run_is_resumed_is_skipped(tmp_path: Path) -> None:
+    """The first attempt to resume stopped there, and moved nothing."""
+    at = replicas_task(tmp_path)
+    second = at.partition(0, (1, 2), OTHER)
+    at.cluster.partitions[second.id] = second
+    at.topics = (TOPIC, OTHER)
+    at.faults.denied.add("reassign")
+    with pytest.raises(RightsMissing):
+        at.work()
+    at.faults.denied.clear()
+    del at.cluster.partitions[second.id]
+    at.cluster.advance(60.0)
+    notes: list[str] = []
+    at.on_progress = lambda progress: notes.extend(m.note for m in progress.moves if m.note)
+    task = at.work()
+    assert (task.phase, [plan.closed for plan in task.plans]) == (TaskPhase.DONE, [RAN])
+    assert {len(held) for held in at.lists} == {3}
+    assert "returns-0 no longer exists" in notes
+    assert "returns no longer exists" in at.said
 
 
 def test_a_task_whose_topics_are_all_deleted_fails_and_says_so(tmp_path: Path) -> None:
