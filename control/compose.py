@@ -14,7 +14,7 @@ from clients.connection import OPEN, Connection
 from control.cli.console import operator
 from control.loop import questions
 from control.loop.decision_log import CapacityNotes
-from control.loop.dependencies import UNWATCHED, LoopParts, LoopSettings, LoopWatcher
+from control.loop.dependencies import UNWATCHED, LoopParts, LoopSettings, LoopWatcher, PlanExecutor
 from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.planning.planner import planner
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from control.simulation.trials import Passed, TryAll
     from control.tasks.continued_tasks import ContinuedTasks
     from control.tasks.operator_tasks import OperatorTasks
+    from control.tasks.task_rollback import TaskAwareExecutor
     from executor.executor import Executor
     from executor.timing import RunLimits
     from model.plan.plan import Plan
@@ -466,6 +467,28 @@ def executor(settings: Settings, plan_file: Path | None = None) -> "Executor":
     )
 
 
+def task_aware(
+    settings: Settings, found: "Executor", say: Callable[[str], None]
+) -> "TaskAwareExecutor":
+    """The executor, whose rollbacks end what tasks have set; say: as of `TaskAwareExecutor`."""
+    from control.tasks.task_rollback import TaskAwareExecutor
+
+    return TaskAwareExecutor(
+        found,
+        task_files(settings),
+        journal_dir(settings),
+        now_ms=lambda: int(1000 * time.time()),
+        say=say,
+    )
+
+
+def _executor_of_loop(settings: Settings) -> "PlanExecutor":
+    def say(sentence: str) -> None:
+        _log.info("%s", sentence, extra=named(LogEvent.RUN_SETTINGS))
+
+    return cast("PlanExecutor", task_aware(settings, executor(settings), say))
+
+
 def loop(
     settings: Settings,
     *,
@@ -515,7 +538,7 @@ def loop(
                 settings, allow_changes=allowed, capacities=given, spark=spark
             ),
             planner=planner,
-            executor=(lambda: executor(settings)) if allowed else None,
+            executor=(lambda: _executor_of_loop(settings)) if allowed else None,
             new_policy=None if policy_file is None else policy_file.poll,
             tasks=_continued_tasks(settings) if mode is Mode.AUTO else None,
             operator_tasks=_operator_tasks(settings),

@@ -504,6 +504,9 @@ class RequestsAnswer(Answer):
     """`apply`, `rollback` and `elect-leaders` with `--dry-run`."""
 
     requests: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    """What ends with the rollback of a task's run besides, such as marks of brokers, and what
+    stays, in sentences."""
 
 
 class CleanupAnswer(Answer):

@@ -46,17 +46,18 @@ def execute(
     options: "ExecutionOptions",
     output: Form,
     around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+    also: Sequence[str] = (),
 ) -> int:
     """Ask, execute the plan and print its report; the exit code.
 
-    around: entered around the run, once it is confirmed.
+    around: entered around the run, once it is confirmed. also: what ends besides, in sentences.
     Raises GuardrailRefused without confirmation, or where a check before the run fails.
     """
     journal_dir = compose.journal_dir(settings)
     if options.dry_run:
         rehearsal = rehearse(executor, settings, plan)
         sys.stderr.write(f"plimsoll: {forecast_text(rehearsal.estimate)}")
-        sys.stdout.write(requests_text(rehearsal.requests, output))
+        sys.stdout.write(requests_text(rehearsal.requests, output, also))
         return Exit.DONE
     executor.signature_of(plan, journal_dir)  # before anything is asked
     if not options.yes and not plan_confirmed(executor, settings, plan):
@@ -95,10 +96,10 @@ def restored_settings(executor: "Executor", settings: Settings) -> tuple[list[st
     return restored, executor.left(folder)
 
 
-def requests_text(requests: Sequence[str], output: Form) -> str:
-    """Requests of a dry run, one per line or as JSON."""
+def requests_text(requests: Sequence[str], output: Form, also: Sequence[str] = ()) -> str:
+    """Requests of a dry run, one per line or as JSON, which has `also`, too."""
     if output is Form.JSON:
-        return json_text(RequestsAnswer.of(requests=requests))
+        return json_text(RequestsAnswer.of(requests=requests, also=also))
     return "".join(f"{request}\n" for request in requests)
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output, run_argument
@@ -11,6 +11,7 @@ from control.cli.output import Form
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from control.settings.settings import Settings
+    from executor.executor import Executor
 
 
 def rollback(
@@ -25,23 +26,35 @@ def rollback(
     execution: "ExecutionOptions",
     output: Output = Form.TABLE,
 ) -> int:
-    """Execute the reverse of a run's plan, then restore settings it left changed."""
+    """Execute the reverse of a run's plan, then restore settings it left changed.
+
+    The marks and cordons that a task has set end with the rollback of its run.
+    """
     from control import compose
+    from control.cli.console import operator
     from control.cli.plan_execution import execute, refuse_read_only, restored_settings
+    from control.cli.task_work import print_line
 
     compose.bootstrap_of(settings)
     refuse_read_only(execution.allow_changes or execution.dry_run)
     with contextlib.closing(compose.executor(settings)) as executor:
-        plan, skipped = executor.plan_rollback(compose.journal_dir(settings), run)
+        aware = compose.task_aware(settings, executor, print_line)
+        plan, skipped = aware.plan_rollback(compose.journal_dir(settings), run)
         for reason in skipped:
             sys.stderr.write(f"plimsoll: skipped: {reason}\n")
+        also = aware.notes(plan)
+        for note in also:
+            print_line(note)
         code: int = Exit.DONE
         if plan.moves:
-            code = execute(executor, settings, plan, execution, output)
+            acting = cast("Executor", aware)
+            code = execute(acting, settings, plan, execution, output, also=also)
         else:
             sys.stderr.write("plimsoll: that run has nothing to undo\n")
         if execution.dry_run:
             return code
+        if not plan.moves:
+            aware.end(plan, operator())
         restored, remaining = restored_settings(executor, settings)
         for sentence in (*restored, *remaining):
             sys.stderr.write(f"plimsoll: {sentence}\n")

@@ -1,24 +1,34 @@
 """`plimsoll task` and `plimsoll broker` on a simulated cluster, and without one."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from clients.s3 import S3Settings
 from control import compose
 from control.cli.exit_codes import Exit
+from control.cli.main import app
+from control.planning.plan_needs import Reason, plan_needs
 from control.settings.settings import Settings
+from control.tasks import broker_marks, task_files
 from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
 from control.tasks.task_cordons import cordon_notes
 from executor.executor import Executor
+from executor.timing import RunLimits
 from lab.simulated_cluster.cluster_state import CORDONED, SimulatedBroker
+from lab.simulated_cluster.faults import Faults
+from model.evaluate import evaluate
+from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
-from tests.support.control.command_cluster import PLACES, answer, plimsoll
-from tests.support.control.simulated_tasks import SimulatedTask
+from tests.support.control.command_cluster import PLACES, answer, commanded, plimsoll
+from tests.support.control.simulated_tasks import TOPIC, KillSwitch, SimulatedTask
 from tests.support.executor.s3_server import place
+from tests.support.executor.simulated_runs import Killed
 
 CHANGING = ("--allow-changes", "--yes")
 
@@ -191,6 +201,118 @@ def test_a_rollback_ends_the_cordon_first(at: SimulatedTask) -> None:
     plimsoll("rollback", *CHANGING)
     assert at.held == before
     assert at.cordons == {}
+
+
+@pytest.mark.parametrize(
+    "request_of_broker_4",
+    [("remove", "4"), ("demote", "4"), ("maintenance", "4", "on")],
+    ids=["removal", "demotion", "maintenance"],
+)
+def test_a_rollback_lifts_the_mark_that_its_task_has_set(
+    at: SimulatedTask, request_of_broker_4: tuple[str, ...]
+) -> None:
+    """The mark stayed, and the next plan undid the rollback."""
+    task = answer("broker", *request_of_broker_4, *CHANGING)
+    plimsoll("broker", "exclude", "2", "--reason", "old disks")
+    marked = at.states
+    shown = plimsoll("rollback", "--dry-run", "-o", "json")
+    (ends, *others) = json.loads(shown.stdout)["also"]
+    assert ends == f"with the rollback, broker 4 is no longer {marked[4]}"
+    assert others == (
+        ["with the rollback, the cordon of broker 4 ends"] if task["operation"] == "remove" else []
+    )
+    assert ends in shown.stderr
+    assert at.states == marked
+    plimsoll("rollback", *CHANGING)
+    assert (at.states, at.cordons) == ({2: BrokerState.EXCLUDED}, {})
+    lists = [tuple(map(int, p.replicas)) for _, p in sorted(at.cluster.partitions.items())]
+    assert (lists, _leaders(at)) == (PLACES, [place[0] for place in PLACES])
+    plimsoll("broker", "include", "2")
+    # No trigger of a plan is left: nothing is misplaced.
+    state, goals = at.snapshot(), Goals()
+    needs = plan_needs(state, goals, evaluate(state, goals, ()), given_up=())
+    assert not [need for need in needs if need.reason is Reason.MISPLACED]
+    after = answer("task", "show", task["task_id"])
+    assert (after["phase"], after["note"][:4]) == ("done", "run ")
+    assert " was rolled back by " in after["note"]
+    again = plimsoll("rollback", "--dry-run").stderr
+    assert "are not set again: request the task again for that" in again
+
+
+def test_a_mark_that_someone_else_has_set_outlasts_a_rollback(at: SimulatedTask) -> None:
+    plimsoll("broker", "remove", "4", *CHANGING)
+    plimsoll("broker", "include", "4", "--allow-changes")
+    plimsoll("broker", "exclude", "4", "--reason", "old disks")
+    said = plimsoll("rollback", *CHANGING).stderr
+    assert "broker 4 stays excluded (old disks, by " in said
+    assert at.states == {4: BrokerState.EXCLUDED}
+
+
+def test_the_run_of_an_open_task_is_not_rolled_back(at: SimulatedTask) -> None:
+    at.on_progress = lambda progress: (
+        at.steering.stop() if any(m.done_at_ms for m in progress.moves) else None
+    )
+    at.limits = RunLimits(moves_in_flight=1)
+    assert at.work().phase is TaskPhase.MOVING
+    refused = " ".join(plimsoll("rollback", *CHANGING, code=5).stderr.split())
+    (task,) = at.files.all()
+    assert f"belongs to task {task.task_id} (remove broker 4, moving)" in refused
+    assert at.states == {4: BrokerState.DRAINING}
+    plimsoll("task", "cancel", "--allow-changes")
+    plimsoll("rollback", *CHANGING)
+    lists = [tuple(map(int, p.replicas)) for _, p in sorted(at.cluster.partitions.items())]
+    assert (lists, at.states, at.cordons) == (PLACES, {}, {})
+
+
+def test_a_rollback_that_is_refused_leaves_the_mark(at: SimulatedTask) -> None:
+    plimsoll("broker", "remove", "4", *CHANGING)
+    at.cluster.kill(BrokerId(4))
+    at.cluster.advance(60)
+    plimsoll("rollback", *CHANGING, code=5)
+    assert at.states == {4: BrokerState.DRAINING}
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_change_a_rollback_is_completed_and_no_mark_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    for change in itertools.count():
+        folder = tmp_path / f"{change}"
+        folder.mkdir()
+        at = commanded(folder, monkeypatch)
+        plimsoll("broker", "demote", "4", *CHANGING)
+        switch = KillSwitch(change, made)
+        at.faults.on_call = switch.on_call
+        with monkeypatch.context() as patched:
+            for module in (broker_marks, task_files):
+                patched.setattr(module, "write_document", switch.write)
+            try:
+                plimsoll("rollback", *CHANGING)
+                killed = False
+            except Killed:
+                killed = True
+        at.faults.on_call = Faults().on_call
+        before = [place[0] for place in PLACES]
+        if killed:
+            # There is nothing to resume before its run begins, or after its end.
+            CliRunner().invoke(app, ["run", "--resume", "--allow-changes"])
+            if _leaders(at) != before:
+                plimsoll("rollback", *CHANGING)
+        assert _leaders(at) == before
+        assert at.states == {}
+        if not killed:
+            assert change > 3
+            return
+
+
+def test_a_rollback_of_the_end_of_a_demotion_names_the_mark_that_is_missing(
+    at: SimulatedTask,
+) -> None:
+    plimsoll("broker", "demote", "4", *CHANGING)
+    plimsoll("broker", "undemote", "4", *CHANGING)
+    said = " ".join(plimsoll("rollback", *CHANGING).stderr.split())
+    assert "plimsoll broker demote 4 keeps them away" in said
+    assert 4 not in _leaders(at)
 
 
 def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:

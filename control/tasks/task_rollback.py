@@ -1,0 +1,206 @@
+"""Rolling back the runs of tasks: the marks and cordons that a task has set end, too.
+
+A mark that stayed would undo the rollback with the next plan.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from control.tasks.broker_marks import BrokerMark, marked, unmarked
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
+from control.tasks.operations import OPERATIONS
+from control.tasks.task_cordons import end_cordons, task_cordon
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_runner import unmark
+from executor.journal.run_history import past_run, past_runs, undone_run
+from executor.run.operator_control import Steering
+from executor.run.rollback_plan import restores, rolls_back
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.plan.plan import Plan
+from model.run import RunReport
+from model.units import listed
+
+if TYPE_CHECKING:
+    from executor.executor import Executor
+
+_NAMED: Final = 3
+"""Runs named in a sentence."""
+_ADVICE: Final = {
+    Operation.UNDEMOTE: "leaders may return to {named} with the next plan; plimsoll broker demote "
+    "{ids} keeps them away",
+    Operation.MAINTENANCE_OFF: "leaders may return to {named} with the next plan; plimsoll broker "
+    "maintenance {ids} on keeps them away",
+    Operation.ADD: "{named} may be filled again by the next plan; plimsoll broker exclude {ids} "
+    "keeps new replicas away",
+}
+"""What no mark prevents once the run of a task is rolled back that has lifted marks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRollback:
+    """What belongs to the rollback of one run of a task, besides its moves."""
+
+    files: TaskFiles
+    journal_dir: Path
+    run_id: str
+    """The run that is rolled back."""
+    task: BrokerTask
+    again: bool = False
+    """Whether that run was itself a rollback, so that the task's moves are made again."""
+
+    @classmethod
+    def of(cls, files: TaskFiles, journal_dir: Path, plan: Plan) -> "TaskRollback | None":
+        """What belongs to the rollback that a plan is; None for the run of no task.
+
+        Raises ConfigError as `past_run`, and GuardrailRefused where the task is open and would
+        move the same replicas again.
+        """
+        past, again = past_run(journal_dir, plan.cluster_id, undone_run(plan)), False
+        run_id = past.run_id
+        tasks, _ = files.readable(plan.cluster_id)
+        task = _task_of(tasks, past.plan)
+        if task is None and restores(past.plan):
+            with contextlib.suppress(ConfigError):
+                past = past_run(journal_dir, plan.cluster_id, undone_run(past.plan))
+                task, again = _task_of(tasks, past.plan), True
+        if task is None:
+            return None
+        if task.is_open and not again:
+            raise GuardrailRefused(
+                f"run {run_id} belongs to task {task.task_id} ({task.words()}, {task.phase}), "
+                "which would move the same replicas again; give it up with plimsoll task cancel "
+                f"{task.task_id}, then roll back"
+            )
+        return cls(files=files, journal_dir=journal_dir, run_id=run_id, task=task, again=again)
+
+    @property
+    def notes(self) -> list[str]:
+        """What ends with the rollback, and what stays, in sentences."""
+        task, rules = self.task, OPERATIONS[self.task.operation]
+        named, ids = brokers_text(task.brokers), " ".join(map(str, task.brokers))
+        if self.again:
+            sets = rules.marks and rules.mark_approved is not None
+            words = f"the marks of task {task.task_id} ({task.words()}) are not set again"
+            return [f"{words}: request the task again for that"] if sets else []
+        found = list(self._marks())
+        if (cordon := task_cordon(self.journal_dir, task)) is not None:
+            found.append(f"with the rollback, the cordon of {cordon.named} ends")
+        if advice := _ADVICE.get(task.operation):
+            found.append(advice.format(named=named, ids=ids))
+        return [*found, *self._other_runs()]
+
+    def _marks(self) -> Iterator[str]:
+        task = self.task
+        if not OPERATIONS[task.operation].marks:
+            return
+        marks = self.files.marks(task.cluster_id)
+        kept = {m.key for m in unmarked(marks, task.cluster_id, task.brokers, task.task_id)}
+        for mark in marks:
+            if mark.broker not in task.brokers:
+                continue
+            if mark.key in kept:
+                yield f"broker {mark.broker} stays {mark.state} ({mark.reason}, by {mark.by})"
+            else:
+                yield f"with the rollback, broker {mark.broker} is no longer {mark.state}"
+
+    def _other_runs(self) -> Iterator[str]:
+        """Other runs of the task, which this rollback does not undo."""
+        hashes = {plan.plan_hash for plan in self.task.plans}
+        runs = past_runs(self.journal_dir, self.task.cluster_id)
+        undone = {self.run_id, *(undone_run(run.plan) for run in runs)}
+        own = [run.run_id for run in runs if run.plan.hash in hashes]
+        found = [run_id for run_id in own if run_id not in undone]
+        if found:
+            yield (
+                f"task {self.task.task_id} has other runs, too ({listed(found[::-1], _NAMED)}); "
+                "plimsoll rollback RUN undoes one of them"
+            )
+
+    @contextlib.contextmanager
+    def ending(
+        self, executor: "Executor", by: str, now_ms: int, say: Callable[[str], None]
+    ) -> Iterator[None]:
+        """End marks before the rollback's run and cordons after it.
+
+        In this order, the run of a process that is killed meanwhile can be resumed, and no plan
+        undoes it. Where the run is refused, so that nothing has moved, the marks stay. Raises as
+        `TaskFiles.change_marks`.
+        """
+        if self.again:
+            yield
+            return
+        files, task = self.files, self.task
+        removed: tuple[BrokerMark, ...] = unmark(files, task)
+        try:
+            yield
+        except (GuardrailRefused, PlanOutdated):
+            files.change_marks(task.cluster_id, lambda marks: marked(removed, marks))
+            raise
+        end_cordons(lambda: contextlib.nullcontext(executor), task, self.journal_dir, by, say)
+        if task.phase is not TaskPhase.CANCELLED:
+            note = f"run {self.run_id} was rolled back by {by}"
+            files.change(task.task_id, lambda t: t.entered(t.phase, now_ms, note))
+
+
+def _task_of(tasks: list[BrokerTask], plan: Plan) -> BrokerTask | None:
+    """The newest task with this plan."""
+    found = [t for t in tasks if any(p.plan_hash == plan.hash for p in t.plans)]
+    return found[-1] if found else None
+
+
+class TaskAwareExecutor:
+    """An executor whose rollbacks end marks and cordons, too; else as the one that it wraps."""
+
+    def __init__(
+        self,
+        executor: "Executor",
+        files: TaskFiles,
+        journal_dir: Path,
+        *,
+        now_ms: Callable[[], int],
+        say: Callable[[str], None],
+    ) -> None:
+        """say: hears what became of cordons."""
+        self._executor = executor
+        self._of = partial(TaskRollback.of, files, journal_dir)
+        self._now_ms = now_ms
+        self._say = say
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._executor, name)
+
+    def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
+        """As the executor's; raises GuardrailRefused for a run of an open task, too."""
+        plan, left = self._executor.plan_rollback(journal_dir, run_id)
+        self._of(plan)
+        return plan, left
+
+    def notes(self, plan: Plan) -> list[str]:
+        """What ends with a rollback, and what stays, in sentences."""
+        found = self._of(plan)
+        return [] if found is None else found.notes
+
+    def end(self, plan: Plan, by: str) -> None:
+        """End what belongs to a rollback that has nothing to move."""
+        with self._ending(plan, by):
+            pass
+
+    def execute(
+        self, plan: Plan, *, journal_dir: Path, steering: Steering, **options: Any
+    ) -> RunReport:
+        """As the executor's."""
+        undoes = rolls_back(plan, journal_dir)
+        with self._ending(plan, steering.by) if undoes else contextlib.nullcontext():
+            return self._executor.execute(
+                plan, journal_dir=journal_dir, steering=steering, **options
+            )
+
+    def _ending(self, plan: Plan, by: str) -> contextlib.AbstractContextManager[None]:
+        found = self._of(plan)
+        if found is None:
+            return contextlib.nullcontext()
+        return found.ending(self._executor, by, self._now_ms(), self._say)
