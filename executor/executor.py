@@ -51,6 +51,7 @@ from executor.run.move_state_machine import SETTLE_S
 from executor.run.operator_control import Steering
 from executor.run.overrides import ClusterOverrides, override_requests
 from executor.run.plan_evaluation import judge, refuse_overfilled
+from executor.run.preflight import MIN_IN_SYNC
 from executor.run.rollback_plan import (
     observed,
     plan_rollback,
@@ -69,7 +70,7 @@ from executor.throttle.rates import RunRates, consumed_of
 from executor.timing import RunLimits, Timing
 from model.closing import Closing
 from model.errors import ConfigError, GuardrailRefused
-from model.ids import BrokerId, PartitionId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
 from model.plan.signatures import RequiredSignature, Signature
@@ -540,6 +541,13 @@ class Executor(Closing):
         wanted = {*brokers}
         found = sorted(self._admin.partitions().items())
         return {pid: view for pid, view in found if wanted & {*view.replicas}}
+
+    def min_in_sync(self, topics: Collection[TopicName]) -> dict[TopicName, int]:
+        """`min.insync.replicas` by topic; raises as the call does."""
+        if not topics:
+            return {}
+        found = self._admin.topic_configs(sorted(topics), [MIN_IN_SYNC])
+        return {topic: int(values.get(MIN_IN_SYNC, 1)) for topic, values in found.items()}
 
     def watch_lease(self, cluster_id: str) -> None:
         """Note the lease of a cluster, so that a later run waits less for one that has expired.

@@ -18,7 +18,14 @@ from control.loop.view import Mode, Phase
 from control.service.audit_log import AuditOutcome, AuditVia
 from control.service.member_state import MemberState
 from control.tasks.broker_marks import BrokerMark
-from control.tasks.broker_task import Operation, PhaseChange, TaskPhase, TaskPlan, TaskProgress
+from control.tasks.broker_task import (
+    Operation,
+    PhaseChange,
+    TaskPhase,
+    TaskPlan,
+    TaskProgress,
+    TopicAtMinIsr,
+)
 from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.goals.effort import Effort
@@ -1016,6 +1023,9 @@ class TaskAnswer(Answer):
     """Oldest first."""
     progress: TaskProgress | None
     """Of the run of the newest plan; None before it begins."""
+    at_min_isr: tuple[TopicAtMinIsr, ...]
+    """Topics that its brokers must not be stopped for, as at its end; empty but for `demote` and
+    `maintenance`."""
 
 
 class TasksAnswer(Answer):
@@ -1063,6 +1073,9 @@ class RemovalAnswer(RehearsedAnswer):
     least_bytes: int | None
     """No plan empties them with fewer bytes; None where sizes are unknown, and of operations that
     empty none."""
+    at_min_isr: tuple[TopicAtMinIsr, ...]
+    """Topics that the brokers must not be stopped for afterwards; empty but for `demote` and
+    `maintenance`."""
 
 
 class ReplicationAnswer(RehearsedAnswer):

@@ -12,7 +12,7 @@ from model.ids import BrokerId, TopicName
 from model.units import count_text, listed
 
 KIND: Final = "plimsoll.task"
-SCHEMA_VERSION: Final = "1.3"
+SCHEMA_VERSION: Final = "1.4"
 TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
@@ -20,6 +20,8 @@ MOST_PATHS: Final = 1_000
 """Log directories of one task."""
 MOST_TOPICS: Final = 100_000
 """Topics of one task."""
+MOST_AT_MIN_ISR: Final = 5
+"""Topics named in a sentence on `min.insync.replicas`."""
 NAMED: Final = 3
 """Topics and directories named in words."""
 MOST_NOTE: Final = 500
@@ -115,6 +117,15 @@ class TaskProgress(FileModel):
     """Estimated time until the last move ends; None while unknown."""
 
 
+class TopicAtMinIsr(FileModel):
+    """A topic that needs the brokers of a demotion: producers with acks=all get errors without."""
+
+    topic: TopicName
+    partitions: Annotated[int, Field(ge=1)]
+    """Those that would have fewer in-sync replicas than `min.insync.replicas`."""
+    min_insync_replicas: int
+
+
 class BrokerTask(VersionedModel):
     """One task; immutable: each change makes a new value."""
 
@@ -143,6 +154,9 @@ class BrokerTask(VersionedModel):
     progress: TaskProgress | None = None
     stopped_by: str = ""
     """Who stopped its run; it then waits for `task resume`. Empty where nobody did. Since 1.2."""
+    at_min_isr: Annotated[tuple[TopicAtMinIsr, ...], Field(max_length=MOST_TOPICS)] = ()
+    """Topics that its brokers must not be stopped for, by name, as at its end; empty but for
+    `demote` and `maintenance`. Since 1.4."""
     checksum: str = ""
     """Of the file without it."""
 
@@ -307,6 +321,21 @@ def request_text(operation: Operation, brokers: Sequence[int], onto: int | None)
     """What a task does: `remove broker 4`, `replace broker 4 by 5`."""
     by = "" if onto is None else f" by {onto}"
     return f"{operation} {brokers_text(brokers)}{by}"
+
+
+def min_isr_text(topics: Sequence[TopicAtMinIsr], brokers: Sequence[int]) -> str:
+    """What is lost while the brokers of a demotion are stopped, as a clause; empty for nothing."""
+    if not topics:
+        return ""
+    count = sum(topic.partitions for topic in topics)
+    are = "is" if len(brokers) == 1 else "are"
+    have = "has" if count == 1 else "have"
+    named = [f"{t.topic} {t.partitions:,} (needs {t.min_insync_replicas})" for t in topics]
+    return (
+        f"while {brokers_text(brokers)} {are} stopped, {count_text(count, 'partition')} {have} "
+        "fewer in-sync replicas than min.insync.replicas, so that producers with acks=all get "
+        f"errors: {listed(named, MOST_AT_MIN_ISR)}"
+    )
 
 
 def brokers_text(brokers: Sequence[int], most: int = 10) -> str:

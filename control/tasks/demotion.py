@@ -1,5 +1,6 @@
 """Demoting brokers, for good or for maintenance, and electing their leaders back."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +8,14 @@ import numpy as np
 
 from control.planning.staging import staged
 from control.planning.validate import refuse_broken
-from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
+from control.tasks.broker_task import (
+    BrokerTask,
+    Operation,
+    TaskPhase,
+    TopicAtMinIsr,
+    brokers_text,
+    min_isr_text,
+)
 from control.tasks.removal import best_of, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.dimensions import Dimension, replica_loads
@@ -94,6 +102,21 @@ def _preferred(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> np.ndarray:
     return np.isin(columns.replica_broker[columns.replica_start[:-1]], brokers)
 
 
+# ---- what needs the brokers all the same
+
+
+def at_min_isr(task: BrokerTask, parts: TaskParts) -> tuple[TopicAtMinIsr, ...]:
+    """Topics of which partitions have too few in-sync replicas without the task's brokers."""
+    views = parts.executor.views_on(task.brokers).values()
+    least = parts.executor.min_in_sync({view.id.topic for view in views})
+    named = {*task.brokers}
+    count = Counter(v.id.topic for v in views if len(v.in_sync - named) < least.get(v.id.topic, 1))
+    return tuple(
+        TopicAtMinIsr(topic=topic, partitions=count[topic], min_insync_replicas=least.get(topic, 1))
+        for topic in sorted(count)
+    )
+
+
 # ---- the plan of a demotion
 
 
@@ -116,6 +139,8 @@ def plan_demotion(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> Fou
         note += f"; {count_text(order, 'partition')} led elsewhere prefer another leader"
     if deferred:
         note += f"; budgets leave {count_text(deferred, 'partition')} to the next plan of the task"
+    if lost := min_isr_text(at_min_isr(task, parts), brokers):
+        note += f"; warning: {lost}"
     return FoundPlan.of(plan, note, left=len(led(views, brokers)))
 
 

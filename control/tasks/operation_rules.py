@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from control.tasks.broker_marks import MarkState
-from control.tasks.broker_task import BrokerTask
+from control.tasks.broker_task import BrokerTask, TopicAtMinIsr
 from control.tasks.task_cordons import cordon, uncordon
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.goals.goals import Goals
@@ -71,6 +71,12 @@ def nothing_cordoned(task: BrokerTask, parts: TaskParts) -> bool:
     return False
 
 
+def none_at_min_isr(task: BrokerTask, parts: TaskParts) -> tuple[TopicAtMinIsr, ...]:
+    """The brokers are not meant to be stopped, or hold nothing."""
+    del task, parts
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRules:
     """How the runner does one operation; files, steps and runs are common to all."""
@@ -97,6 +103,8 @@ class OperationRules:
     """Whether a plan without moves ends it: nothing more is worth its cost."""
     replaces: frozenset[BrokerState] = frozenset()
     """States of marks that it may replace, besides those of its own task."""
+    at_min_isr: Callable[[BrokerTask, TaskParts], tuple[TopicAtMinIsr, ...]] = none_at_min_isr
+    """Topics that its brokers must not be stopped for, though they lead nothing."""
     verified: Callable[[BrokerTask], str]
     """What the cluster shows at the end."""
     done: Callable[[BrokerTask], str]

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from control.tasks.broker_marks import AWAY, BrokerMark
-from control.tasks.broker_task import BrokerTask, Operation, brokers_text
+from control.tasks.broker_task import BrokerTask, Operation, brokers_text, min_isr_text
 from control.tasks.cluster_repair import REPAIR
 from control.tasks.demotion import (
     STATES,
+    at_min_isr,
     led,
     not_returned,
     plan_demotion,
@@ -93,17 +94,22 @@ def _stopped(task: BrokerTask) -> str:
 
 
 def _demoted(task: BrokerTask) -> str:
-    named = brokers_text(task.brokers)
-    return f"no plan makes {named} leader until plimsoll broker undemote"
+    words = f"no plan makes {brokers_text(task.brokers)} leader until plimsoll broker undemote"
+    return words + _warning(task)
 
 
 def _maintained(task: BrokerTask) -> str:
+    words = "no new replicas and no leaders until plimsoll broker maintenance ... off"
     named = brokers_text(task.brokers)
+    if task.at_min_isr:
+        return f"{named} {_they(task, 'takes', 'take')} {words}{_warning(task)}"
     takes = _they(task, "it takes", "they take")
-    return (
-        f"{named} can be stopped for a while; {takes} no new replicas and no leaders until "
-        "plimsoll broker maintenance ... off"
-    )
+    return f"{named} can be stopped for a while; {takes} {words}"
+
+
+def _warning(task: BrokerTask) -> str:
+    lost = min_isr_text(task.at_min_isr, task.brokers)
+    return f"; warning: {lost}" if lost else ""
 
 
 def _leads_nothing(task: BrokerTask) -> str:
@@ -124,6 +130,7 @@ _DEMOTION: Final = OperationRules(
     left=_led,
     mark=BrokerState.DEMOTED,
     mark_approved=BrokerState.DEMOTED,
+    at_min_isr=at_min_isr,
     verified=_leads_nothing,
     done=_demoted,
 )

@@ -13,7 +13,7 @@ from control.tasks.task_files import TaskFiles
 from executor.run.operator_control import Steering
 from model.errors import PlimsollError
 from model.goals.goals import Goals
-from model.ids import BrokerId, PartitionId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan, PlanStatus
 from model.run import RunProgress
 from model.snapshot.snapshot import Snapshot
@@ -66,6 +66,10 @@ class TaskExecutor(RunExecutor, CordonExecutor, Protocol):
 
     def views_on(self, brokers: Collection[BrokerId]) -> "Mapping[PartitionId, PartitionView]":
         """The partitions that any of these brokers holds."""
+        ...
+
+    def min_in_sync(self, topics: Collection[TopicName]) -> Mapping[TopicName, int]:
+        """`min.insync.replicas` by topic."""
         ...
 
     def runs(self, journal_dir: Path, cluster_id: str) -> "list[PastRun]":

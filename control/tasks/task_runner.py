@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
-from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress
+from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress, min_isr_text
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts, refuse_contradictions
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
@@ -230,13 +230,18 @@ class TaskRunner:
     def _finish(self, verified: str = "") -> bool:
         """End the task; `verified`: what the cluster shows, if not what was requested."""
         rules, now_ms = self._rules, self._parts.now_ms()
+        at_min_isr = rules.at_min_isr(self.task, self._parts)
 
         def finished(task: BrokerTask) -> BrokerTask:
+            task = task.model_copy(update={"at_min_isr": at_min_isr})
             task = task.entered(TaskPhase.VERIFIED, now_ms, verified or rules.verified(task))
             return task.entered(TaskPhase.DONE, now_ms, rules.done(task))
 
         self._mark(over=True)
         self._change(finished)
+        lost = min_isr_text(at_min_isr, self.task.brokers)
+        if lost and not self.task.plans:
+            self._parts.say(f"warning: {lost}")
         if rules.advise is not None:
             rules.advise(self.task, self._parts)
         elif not rules.marks and not self.task.approved:

@@ -18,7 +18,7 @@ from model.units import count_text
 
 _NAMED: Final = 5
 """Number of differences listed in a message."""
-_MIN_IN_SYNC: Final = "min.insync.replicas"
+MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,8 @@ def _min_in_sync(admin: ClusterReads, moves: Sequence[Move]) -> dict[TopicName, 
     shrinking = sorted({m.topic for m in moves if len(m.removed) > len(m.added)})
     if not shrinking:
         return {}
-    found = admin.topic_configs(shrinking, [_MIN_IN_SYNC])
-    return {topic: int(values.get(_MIN_IN_SYNC, 1)) for topic, values in found.items()}
+    found = admin.topic_configs(shrinking, [MIN_IN_SYNC])
+    return {topic: int(values.get(MIN_IN_SYNC, 1)) for topic, values in found.items()}
 
 
 def _failed(
@@ -191,7 +191,7 @@ def _refuse_losing(move: Move, seen: Observed) -> None:
     after, least = len(move.replicas_after), seen.min_in_sync.get(move.topic, 1)
     if after < least:
         raise GuardrailRefused(
-            f"The plan leaves {move.id} {count_text(after, 'replica')}, and {_MIN_IN_SYNC} of "
+            f"The plan leaves {move.id} {count_text(after, 'replica')}, and {MIN_IN_SYNC} of "
             f"{move.topic} is {least}: producers with acks=all would get errors. Lower it first."
         )
     if behind := move_progress.out_of_sync(seen.partitions[move.id], move.replicas_after):

@@ -160,12 +160,16 @@ def _dry_run(
     from functools import partial
 
     from control.cli.output_types import RemovalAnswer
-    from control.cli.task_work import DryRun, dry_run, parts_of
+    from control.cli.task_work import DryRun, dry_run, parts_of, print_line
     from control.render.task_text import removal_text
+    from control.tasks.broker_task import min_isr_text
     from control.tasks.operations import OPERATIONS
 
     def find(executor: "Executor") -> DryRun | None:
         parts, rules = parts_of(settings, executor, execution), OPERATIONS[task.operation]
+        at_min_isr = rules.at_min_isr(task, parts)
+        if lost := min_isr_text(at_min_isr, task.brokers):
+            print_line(f"warning: {lost}")
         if not rules.left(task, parts, lambda: snapshot).count:
             return None
         found = rules.find(task, snapshot, parts)
@@ -175,6 +179,7 @@ def _dry_run(
             operation=task.operation,
             brokers=task.brokers,
             onto=task.onto,
+            at_min_isr=at_min_isr,
         )
         return DryRun(plan=found.plan, answer=answer, text=removal_text)
 

@@ -481,6 +481,39 @@ def test_maintenance_is_switched_on_and_off(at: SimulatedTask) -> None:
     assert at.states == {}
 
 
+@pytest.mark.parametrize("switch", [("demote",), ("maintenance", "on")], ids=["demoted", "kept"])
+def test_topics_that_need_a_broker_in_sync_are_listed(
+    at: SimulatedTask, switch: tuple[str, ...]
+) -> None:
+    """It said that the broker could be stopped, and producers with acks=all got errors."""
+    at.cluster.topic_configs[TOPIC] = {"min.insync.replicas": "2"}
+    for number, held in enumerate(((4, 1, 2), (2, 4, 1))):
+        new = at.partition(number, held, "wide")
+        at.cluster.partitions[new.id] = new
+    command = ("broker", switch[0], "4", *switch[1:])
+    topics = [{"topic": TOPIC, "partitions": 4, "min_insync_replicas": 2}]
+    words = (
+        "while broker 4 is stopped, 4 partitions have fewer in-sync replicas than "
+        "min.insync.replicas, so that producers with acks=all get errors: orders 4 (needs 2)"
+    )
+    shown = plimsoll(*command, "--dry-run", "-o", "json")
+    assert json.loads(shown.stdout)["at_min_isr"] == topics
+    assert words in shown.stderr
+    done = plimsoll(*command, *CHANGING, "-o", "json")
+    assert json.loads(done.stdout)["at_min_isr"] == topics
+    assert words in done.stderr
+    text = plimsoll("task", "show").stdout
+    assert words in text
+    assert "can be stopped" not in text
+
+
+def test_a_broker_that_no_topic_needs_in_sync_can_be_stopped(at: SimulatedTask) -> None:
+    shown = plimsoll("broker", "maintenance", "4", "on", *CHANGING, "-o", "json")
+    assert json.loads(shown.stdout)["at_min_isr"] == []
+    assert "acks=all" not in shown.stderr
+    assert "broker 4 can be stopped for a while" in plimsoll("task", "show").stdout
+
+
 def test_marks_of_a_demotion_are_not_lifted_by_other_commands(at: SimulatedTask) -> None:
     plimsoll("broker", "demote", "4", *CHANGING)
     for command in (("exclude", "4"), ("include", "4"), ("add", "4", *CHANGING)):
