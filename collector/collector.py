@@ -88,6 +88,10 @@ class Collector(Closing):
         self._steadiness: Steadiness | None = None
         self._early: pa.Table | None = SAMPLES.empty_table()
         """Samples until the streaming job has caught up; None afterwards."""
+        self._early_since_ms: int | None = None
+        """Time of the first of those, milliseconds since the epoch."""
+        self._early_whole = False
+        """Whether those samples are enough, by the settings."""
         self._streamed = False
         """Whether the streaming job has given loads that include samples of this process."""
         self._since_ms = 0
@@ -184,6 +188,7 @@ class Collector(Closing):
     def wait(self, timeout_s: float | None = None) -> Snapshot:
         """Wait for the first snapshot that includes a sample of this process.
 
+        Its loads are those of the streaming job, unless `early` of the settings says otherwise.
         Without topics of users, no sample is needed. timeout_s: seconds, by default
         `first_loads_s` of the settings. Raises the error that ended the watching, and
         ClusterUnreachable if the time runs out or `close` is called before the snapshot.
@@ -252,10 +257,14 @@ class Collector(Closing):
         # Where samples go through a topic, the first loads may be another writer's, and a refusal
         # of ours must be reported first. Without topics of users there is nothing to sample.
         cluster = self.cluster
-        streamed = self._sampled and self._streamed
+        measured = self._sampled and (self._streamed or self._early_whole)
         return self._snapshot is not None and (
-            streamed or (cluster is not None and bool(cluster.internal.all()))
+            measured or (cluster is not None and bool(cluster.internal.all()))
         )
+
+    def _waits_for_reporters(self) -> bool:
+        """Whether only Spark can measure: metrics reporters are read."""
+        return bool(self._settings.polled or self.reporters.to_read())
 
     def _ended(self) -> bool:
         return self._closing.is_set() or self.failure is not None
@@ -308,7 +317,7 @@ class Collector(Closing):
         Reports are read by Spark alone, so that a cluster with reporters waits for it.
         """
         with self._changed:
-            if self._early is None or self._settings.polled or self.reporters.to_read():
+            if self._early is None or self._waits_for_reporters():
                 return
             together = concatenate([self._early, samples], SAMPLES)
             now_ms = int(1000 * self._clock())
@@ -319,7 +328,22 @@ class Collector(Closing):
             vectors = load_vectors(changes.kept(self._early), self.window)
             if len(vectors):
                 self._measured(vectors, changes)
+                self._early_whole = self._settings.early and self._has_measured_a_window()
             self._changed.notify_all()
+
+    def _has_measured_a_window(self) -> bool:
+        """Whether the samples taken here began nearly a window ago, by their own times.
+
+        On a busy machine they are further apart, and those within the window span less of it.
+        """
+        if self._early is None:
+            return False
+        oldest_ms, newest_ms = (f(self._early["time_ms"]).as_py() for f in (pc.min, pc.max))
+        since_ms = self._early_since_ms
+        # The clock may be set back.
+        if since_ms is None or newest_ms < since_ms:
+            self._early_since_ms = since_ms = oldest_ms
+        return bool(newest_ms - since_ms >= CATCH_UP_SHARE * self.window.window_ms)
 
     def _has_caught_up(self, vectors: pa.Table) -> bool:
         """Whether the job's loads are hardly older than those measured here meanwhile."""
@@ -375,6 +399,11 @@ class Collector(Closing):
 
     def _run_spark(self) -> None:
         """Start Spark, and run the streaming job until it ends."""
+        if self._settings.early:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waits_for_reporters() or self._ended())
+                if self._ended():
+                    return
         # PySpark costs half a second, which the first poll need not wait for.
         from collector.spark.deployment import is_submitted
         from collector.spark.session import Spark
@@ -409,9 +438,6 @@ class Collector(Closing):
 
     def _keep_history(self) -> None:
         """Keep the history after the first loads, unless the folder is temporary."""
-        from collector.history.backfill import past_of
-        from collector.history.retention import HistoryKeeper
-
         with self._changed:
             self._changed.wait_for(
                 lambda: None not in (self._session, self._snapshot) or self._ended()
@@ -420,6 +446,9 @@ class Collector(Closing):
             if self._ended() or session is None or folder is None or cluster is None:
                 return
         if folder.kept:
+            from collector.history.backfill import past_of
+            from collector.history.retention import HistoryKeeper
+
             HistoryKeeper(
                 self._settings.history,
                 folder.path,

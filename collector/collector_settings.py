@@ -55,6 +55,9 @@ class CollectorSettings:
     """Give the brokers of a cluster, by its id, the states that are not in its metadata."""
     history: HistorySettings = field(default_factory=HistorySettings)
     """How much of the loads is kept, and what it is used for."""
+    early: bool = False
+    """Whether `Collector.wait` returns what was measured without Spark over a window. The loads
+    are the same, and Spark only starts where metrics reporters are read."""
     apart: bool = False
     """Whether to use a temporary folder: no earlier state is used, and none is left."""
 

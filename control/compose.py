@@ -235,12 +235,14 @@ def observer(
     capacities: Capacities | None = None,
     recorder: "Recorder | None" = None,
     spark: "SharedSpark | None" = None,
+    early: bool = False,
 ) -> "Collector":
     """Create a collector with the agentless probe and Spark, not started yet.
 
     capacities: configured capacities; by default read as the settings say.
     recorder: receives all measurements, of a collector without any history.
     spark: what the clusters of this process share; None for a Spark of its own.
+    early: as of `CollectorSettings`.
     """
     from collector.collector import Collector
     from collector.collector_settings import CollectorSettings
@@ -264,6 +266,7 @@ def observer(
             capacities=capacities or capacities_of(settings.capacities, settings.capacity_file),
             states=_marked_brokers(settings),
             history=history_settings(settings.history, settings.forecast),
+            early=early,
             apart=not reported,
         ),
         on_batch=recorder.add if recorder is not None else None,

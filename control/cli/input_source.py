@@ -24,9 +24,10 @@ from model.snapshot.file import read_snapshot
 from model.snapshot.snapshot import Snapshot, StorageKind
 
 
-def snapshot_of(settings: Settings, origin: Origin) -> Snapshot:
+def snapshot_of(settings: Settings, origin: Origin, *, early: bool = False) -> Snapshot:
     """Read the cluster's state; notes on capacities go to stderr.
 
+    early: whether a live cluster is measured without Spark where that is possible, over a window.
     Raises ConfigError where a file cannot be used, or no cluster is named.
     """
     given = capacities_of(settings.capacities, origin.capacity or settings.capacity_file)
@@ -41,7 +42,7 @@ def snapshot_of(settings: Settings, origin: Origin) -> Snapshot:
         )
         snapshot = read_cluster(files)
     else:
-        with compose.observer(settings, capacities=given) as collector:
+        with compose.observer(settings, capacities=given, early=early) as collector:
             snapshot = collector.wait()
         snapshot = with_recent_moves(snapshot, settings.goals, compose.journal_dir(settings))
     if given and not origin.is_live:

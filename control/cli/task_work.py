@@ -204,7 +204,7 @@ def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOption
         files=compose.task_files(settings),
         executor=executor,
         journal_dir=compose.journal_dir(settings),
-        observe=lambda: snapshot_of(settings, Origin()),
+        observe=lambda: snapshot_of(settings, Origin(), early=True),
         solve=lambda snapshot, goals: find_plan(settings, snapshot, goals),
         goals=settings.goals,
         approve=approve,

@@ -1,4 +1,5 @@
 import socket
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,6 +115,28 @@ def test_loads_that_an_earlier_process_left_to_read_replace_no_newer_ones(tmp_pa
     watcher._take(samples[-1], expected)
     assert watcher.wait(0).header.taken_at_ms == newest.header.taken_at_ms
     watcher.close()
+
+
+def test_loads_of_a_whole_window_are_enough_where_spark_is_not_asked_for(tmp_path: Path) -> None:
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path, window_s=5.0, early=True)
+    now_s = [START_MS / 1000]
+    watcher = Collector(Connection("127.0.0.1:1"), settings, clock=lambda: now_s[0])
+    spark = threading.Thread(target=watcher._run_spark)
+    spark.start()
+    watcher._see(cluster(topic("orders", [[1]])))
+    watcher._sampled = True
+    for second in range(6):
+        now_s[0] = START_MS / 1000 + second
+        watcher._measure_early(table([sample(second)]))
+        if second < 4:
+            with pytest.raises(ClusterUnreachable):
+                watcher.wait(0)
+    assert watcher.wait(0) is watcher.snapshot()
+    assert spark.is_alive()
+    watcher.close()
+    spark.join(60)
+    assert not spark.is_alive()
+    assert watcher.spark_pid is None
 
 
 def test_the_first_loads_do_not_wait_for_spark(tmp_path: Path) -> None:

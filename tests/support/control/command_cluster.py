@@ -40,7 +40,8 @@ def reached(found: SimulatedTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         required = compose.required_signature(settings, plan_file)
         return Executor(admin, timing=found.cluster.timing, required=required)
 
-    def snapshot_of(_settings: object, origin: Origin) -> object:
+    def snapshot_of(_settings: object, origin: Origin, *, early: bool = False) -> object:
+        del early
         return found.snapshot() if origin.snapshot is None else read_snapshot(origin.snapshot)
 
     monkeypatch.setattr(compose, "executor", executor)
