@@ -79,11 +79,14 @@ def request(
     options: "ExecutionOptions",
     output: Form,
     show: "Callable[[Settings, Snapshot, BrokerTask, ExecutionOptions, Form], int]",
+    *,
+    tolerant: bool = False,
 ) -> int:
     """Request a task or continue it, and work on it to its end; the exit code.
 
     purpose: what changes are needed for. asked: reads the request, given the cluster; raises where
-    it names something unknown. show: prints the next plan of a task, for `--dry-run`.
+    it names something unknown. show: prints the next plan of a task, for `--dry-run`. tolerant:
+    whether files of other tasks may be damaged.
     """
     refuse_read_only(
         options.allow_changes or options.dry_run, f"{purpose}, or --dry-run to see the plan"
@@ -91,10 +94,11 @@ def request(
     if not options.dry_run:
         refuse_unsigned(settings)
     files = compose.task_files(settings)
-    files.all()
+    if not tolerant:
+        files.all()
     if not options.dry_run:
         refuse_unasked(options)
-    snapshot = snapshot_of(settings, Origin())
+    snapshot = snapshot_of(settings, Origin(), early=True)
     task, again = requested_task(files, snapshot, settings.goals, asked(snapshot))
     if options.dry_run:
         return show(settings, snapshot, task, options, output)

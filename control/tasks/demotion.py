@@ -238,7 +238,7 @@ def not_returned(task: BrokerTask, parts: TaskParts) -> list[str]:
 
 def _returns(task: BrokerTask, parts: TaskParts) -> list[tuple[Plan, list[str]]]:
     """Rollbacks of the demotions' runs that would change anything, of the newest run first."""
-    tasks = parts.files.of(task.cluster_id)
+    tasks, _ = parts.files.readable(task.cluster_id)
     hashes = {p.plan_hash for t in demotions(tasks, task.brokers, task.task_id) for p in t.plans}
     runs = parts.executor.runs(parts.journal_dir, task.cluster_id)
     found = [
@@ -246,7 +246,19 @@ def _returns(task: BrokerTask, parts: TaskParts) -> list[tuple[Plan, list[str]]]
         for run in reversed(runs)
         if run.plan.hash in hashes
     ]
-    return [(plan, left) for plan, left in found if plan.moves]
+    return [(plan, left) for plan, left in map(_without_dead, found) if plan.moves]
+
+
+def _without_dead(found: tuple[Plan, list[str]]) -> tuple[Plan, list[str]]:
+    """A rollback without the partitions whose leader has died, and what was left alone."""
+    plan, left = found
+    dead = [move for move in plan.moves if move.leader_after not in plan.live_brokers]
+    if not dead:
+        return found
+    brokers = sorted({move.leader_after for move in dead})
+    words = f"{count_text(len(dead), 'partition')} of {brokers_text(brokers)}, dead by now"
+    kept = tuple(move for move in plan.moves if move not in dead)
+    return plan.model_copy(update={"moves": kept}).seal(), [*left, words]
 
 
 def demotions(
@@ -268,16 +280,23 @@ def demotions(
 
 
 def refuse_part(
-    tasks: Sequence[BrokerTask], brokers: Sequence[BrokerId], demoted: Collection[BrokerId]
+    tasks: Sequence[BrokerTask],
+    brokers: Sequence[BrokerId],
+    demoted: Collection[BrokerId],
+    alive: Collection[BrokerId],
 ) -> None:
     """Raise GuardrailRefused where a demotion had further brokers, whose leaders would return.
 
-    Also where none of the brokers was demoted. demoted: brokers that marks show as such.
+    Also where none of the brokers was demoted. demoted: brokers that marks show as such. alive:
+    all live brokers; the leaders of others do not return now, nor do those that have before.
     """
     if not {*demoted} & {*brokers} and not demotions(tasks, brokers):
         raise GuardrailRefused(f"{brokers_text(brokers)} was not demoted; nothing is to be undone")
     for task in demotions(tasks, brokers):
-        if more := sorted({*task.brokers} - {*brokers}):
+        later = tasks[tasks.index(task) :]
+        ended = [t for t in later if t.operation in ENDS and t.phase is TaskPhase.DONE]
+        back = {b for t in ended for b in t.brokers}
+        if more := sorted(({*task.brokers} & {*alive}) - {*brokers} - back):
             raise GuardrailRefused(
                 f"task {task.task_id} has demoted {brokers_text(more)}, too, and its leaders are "
                 "elected back together; name all of its brokers"

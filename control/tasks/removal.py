@@ -50,12 +50,14 @@ def brokers_of(
     """
     known = {b.id: b for b in members}
     found = {BrokerId(b) for b in ids}
+    alone = len(found) < 2
     for broker in sorted(found):
         if broker not in known:
             raise ConfigError(f"there is no {noun} {broker}; known: {_ids(known) or 'none'}")
         if known[broker].state is BrokerState.DEAD:
             way = (
                 f"end its mark with plimsoll broker include {broker}"
+                f"{'' if alone else ' and name the others alone'}"
                 if ends
                 else "create its replicas on other brokers with plimsoll cluster repair"
             )

@@ -14,7 +14,7 @@ from control.tasks.task_files import TaskFiles
 from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.ids import BrokerId, TopicName, is_broker_id
-from model.snapshot.snapshot import LEADERLESS, Broker, Snapshot
+from model.snapshot.snapshot import LEADERLESS, Broker, BrokerState, Snapshot
 
 UNSIGNED: Final = (
     "plans need a signature (require_signature), and a task makes its plans while it runs; save "
@@ -98,7 +98,7 @@ def requested_task(
     Raises GuardrailRefused where other tasks, marks, or the state of the cluster forbid it.
     """
     cluster_id = snapshot.header.cluster_id
-    tasks = files.of(cluster_id)
+    tasks = _tasks_of(files, cluster_id, asked)
     task = BrokerTask.requested(
         f"{asked.operation}-new",
         cluster_id,
@@ -116,17 +116,35 @@ def requested_task(
             return other, True
     refuse_contradictions(tasks, task)
     if OPERATIONS[asked.operation].marks:
-        _refuse_marks(files, cluster_id, tasks, asked)
+        _refuse_marks(files, snapshot, tasks, asked)
     OPERATIONS[asked.operation].refuse(task, snapshot, goals)
     return task, False
 
 
+def _tasks_of(files: TaskFiles, cluster_id: str, asked: TaskRequest) -> list[BrokerTask]:
+    """The tasks of a cluster, oldest first.
+
+    Raises ConfigError for a file that cannot be read: it may be about the same brokers. The end
+    of a demotion needs that of the demotion alone, which marks name.
+    """
+    if asked.operation not in ENDS:
+        return files.of(cluster_id)
+    tasks, unreadable = files.readable(cluster_id)
+    known = {task.task_id for task in tasks}
+    named = {m.task_id for m in files.marks(cluster_id) if m.broker in asked.brokers}
+    if unreadable and named - known - {""}:
+        raise ConfigError(unreadable[0])
+    return tasks
+
+
 def _refuse_marks(
-    files: TaskFiles, cluster_id: str, tasks: Sequence[BrokerTask], asked: TaskRequest
+    files: TaskFiles, snapshot: Snapshot, tasks: Sequence[BrokerTask], asked: TaskRequest
 ) -> None:
+    cluster_id = snapshot.header.cluster_id
     marks = files.marks(cluster_id)
     refuse_marked(marks, cluster_id, asked.brokers, OPERATIONS[asked.operation].replaces)
     if asked.operation in ENDS:
         states = states_of(marks, cluster_id)
         leaderless = [b for b, state in states.items() if state in LEADERLESS]
-        refuse_part(tasks, asked.brokers, leaderless)
+        alive = {b.id for b in snapshot.header.brokers if b.state is not BrokerState.DEAD}
+        refuse_part(tasks, asked.brokers, leaderless, alive)

@@ -74,9 +74,11 @@ def _last_steps(move: Move, view: PartitionView) -> MoveStage:
     """Judge by what was added, and by the leader: another replica may have died meanwhile.
 
     Kafka ends a reassignment once all added replicas are in sync, whatever the others are
-    (`PartitionReassignmentReplicas`).
+    (`PartitionReassignmentReplicas`); one that adds none ends at once.
     """
-    needed = (*move.added, move.leader_after) if move.added else move.replicas_after
+    needed = (*move.added, move.leader_after)
+    if move.log_dirs_after and not move.added:
+        needed = move.replicas_after
     if not view.in_sync.issuperset(needed):
         return MoveStage.MOVING
     return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED

@@ -238,12 +238,16 @@ def test_part_of_a_demotion_is_not_undone() -> None:
 
     both = task("demote-3-4", Operation.DEMOTE, 3, 4)
     with pytest.raises(GuardrailRefused, match="task demote-3-4 has demoted broker 3, too"):
-        refuse_part([both], [BrokerId(4)], [])
-    refuse_part([both], [BrokerId(3), BrokerId(4)], [])
+        refuse_part([both], [BrokerId(4)], [], {BrokerId(3), BrokerId(4)})
+    refuse_part([both], [BrokerId(3), BrokerId(4)], [], {BrokerId(3), BrokerId(4)})
+    # The leaders of a dead broker do not return with the others.
+    refuse_part([both], [BrokerId(4)], [], {BrokerId(4)})
+    four = task("undemote-4", Operation.UNDEMOTE, 4)
+    refuse_part([both, four], [BrokerId(3)], [], {BrokerId(3), BrokerId(4)})
     over = task("undemote-3-4", Operation.UNDEMOTE, 3, 4)
     with pytest.raises(GuardrailRefused, match="broker 4 was not demoted; nothing is to be undone"):
-        refuse_part([both, over], [BrokerId(4)], [BrokerId(3)])
-    refuse_part([both, over], [BrokerId(4)], [BrokerId(4)])
+        refuse_part([both, over], [BrokerId(4)], [BrokerId(3)], {BrokerId(4)})
+    refuse_part([both, over], [BrokerId(4)], [BrokerId(4)], {BrokerId(4)})
     assert demotions([both, over, both], [BrokerId(4)]) == [both]
 
 

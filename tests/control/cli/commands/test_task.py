@@ -514,6 +514,42 @@ def test_a_broker_that_no_topic_needs_in_sync_can_be_stopped(at: SimulatedTask) 
     assert "broker 4 can be stopped for a while" in plimsoll("task", "show").stdout
 
 
+def test_the_others_of_a_demotion_return_though_one_has_died(at: SimulatedTask) -> None:
+    """Both were refused: the dead one alone as dead, and the other as part of the demotion."""
+    wide = at.partition(0, (1, 3, 2), "wide")
+    at.cluster.partitions[wide.id] = wide
+    plimsoll("broker", "demote", "1", "3", *CHANGING)
+    at.cluster.kill(BrokerId(3))
+    at.cluster.advance(60)
+    refused = " ".join(plimsoll("broker", "undemote", "1", "3", *CHANGING, code=2).stderr.split())
+    assert "end its mark with plimsoll broker include 3 and name the others alone" in refused
+    done = answer("broker", "undemote", "1", *CHANGING)
+    assert (done["phase"], _leaders(at)) == ("done", [4, 1, 2, 4, 4, 1])
+    assert "1 partition of broker 3, dead by now" in " ".join(p["note"] for p in done["phases"])
+    assert at.states == {3: BrokerState.DEMOTED}
+    at.cluster.revive(BrokerId(3))
+    at.cluster.advance(60)
+    answer("broker", "undemote", "3", *CHANGING)
+    assert _leaders(at) == [*(place[0] for place in PLACES), 1]
+    assert at.states == {}
+
+
+def test_a_damaged_file_of_another_task_does_not_keep_leaders_away(at: SimulatedTask) -> None:
+    demoted = answer("broker", "demote", "4", *CHANGING)["task_id"]
+    damaged = at.files.path("remove-9-20270115T080000")
+    damaged.write_text("{")
+    assert str(damaged) in plimsoll("broker", "demote", "3", *CHANGING, code=Exit.USAGE).stderr
+    own = at.files.path(demoted)
+    whole = own.read_text()
+    own.write_text(whole[:40])
+    needed = plimsoll("broker", "undemote", "4", *CHANGING, code=Exit.USAGE).stderr
+    assert str(own) in needed
+    assert at.states == {4: BrokerState.DEMOTED}
+    own.write_text(whole)
+    assert answer("broker", "undemote", "4", *CHANGING)["phase"] == "done"
+    assert _leaders(at) == [place[0] for place in PLACES]
+
+
 def test_marks_of_a_demotion_are_not_lifted_by_other_commands(at: SimulatedTask) -> None:
     plimsoll("broker", "demote", "4", *CHANGING)
     for command in (("exclude", "4"), ("include", "4"), ("add", "4", *CHANGING)):
