@@ -1087,6 +1087,10 @@ class ReplicationAnswer(RehearsedAnswer):
     removed: int
     least_bytes: int | None
     """No plan for the request copies fewer bytes; None where a size is unknown."""
+    racks: int | None
+    """Racks with live brokers; None where they are unknown, or do not count."""
+    beyond_racks: int
+    """Replicas of each partition beyond one per rack; 0 where racks are unknown, too."""
 
 
 class DiskAnswer(RehearsedAnswer):

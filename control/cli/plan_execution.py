@@ -24,6 +24,7 @@ from model.errors import GuardrailRefused
 from model.plan.plan import Plan
 from model.printable import printable
 from model.run import RunReport, RunState
+from model.units import count_text
 
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
@@ -136,17 +137,27 @@ class Rehearsal:
         return {
             "seconds": self.estimate.seconds,
             "moves_at_once": at_once,
-            "waves": math.ceil(len(self.plan.moves) / at_once),
+            "waves": self.waves,
             "peaks": _peaks(self.estimate),
             "plan": self.plan,
             "requests": self.requests,
         }
 
     @property
+    def waves(self) -> int:
+        """Moves over those in flight at once, rounded up."""
+        return math.ceil(len(self.plan.moves) / EAGER.moves_in_flight)
+
+    @property
     def text(self) -> str:
-        """The plan and the duration, for people."""
+        """The plan, its waves, the duration and the peak of each disk, for people."""
         plan = plan_text(self.plan, f"plan {self.plan.hash[:12]}")
-        return f"{plan}\n{forecast_text(self.estimate)}"
+        moves = count_text(len(self.plan.moves), "move")
+        waves = count_text(self.waves, "wave")
+        text = f"{moves} in {waves} of at most {EAGER.moves_in_flight}\n"
+        if not any(peak.more_bytes for peak in self.estimate.peaks.values()):
+            text += "no broker needs more disk meanwhile\n"
+        return f"{plan}\n{text}{forecast_text(self.estimate)}"
 
 
 def rehearse(executor: "Executor", settings: Settings, plan: Plan) -> Rehearsal:

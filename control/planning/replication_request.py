@@ -91,14 +91,19 @@ def _refusal(replicas: int) -> str:
     return f"cannot set {count_text(replicas, 'replica')}"
 
 
+def racks_of(snapshot: Snapshot, goals: Goals) -> int | None:
+    """Number of racks with live brokers; None where racks are unknown, or do not count."""
+    racks = {b.rack for b in snapshot.header.brokers if b.state is not BrokerState.DEAD}
+    return None if goals.rack_rule is not RackRule.SPREAD or None in racks else len(racks)
+
+
 def rack_sentence(snapshot: Snapshot, goals: Goals, replicas: int) -> str:
     """That there are fewer racks than replicas; empty where racks are unknown, or do not count."""
-    members = [b for b in snapshot.header.brokers if b.state is not BrokerState.DEAD]
-    racks = {b.rack for b in members}
-    if goals.rack_rule is not RackRule.SPREAD or None in racks or replicas <= len(racks):
+    racks = racks_of(snapshot, goals)
+    if racks is None or replicas <= racks:
         return ""
     return (
-        f"{count_text(replicas, 'replica')} in {count_text(len(racks), 'rack')}: racks hold more "
+        f"{count_text(replicas, 'replica')} in {count_text(racks, 'rack')}: racks hold more "
         "than one replica of a partition"
     )
 

@@ -74,15 +74,12 @@ def progress_text(progress: TaskProgress) -> str:
 
 
 def removal_text(answer: RemovalAnswer) -> str:
-    """The size of a task's plan, before the plan itself: replicas, bytes, waves."""
-    moves = count_text(len(answer.plan.moves), "move")
-    waves = count_text(answer.waves, "wave")
+    """The size of a task's plan, before the plan itself: replicas and bytes."""
     emptied = answer.operation in (Operation.REMOVE, Operation.REPLACE)
     of = f"{count_text(answer.replicas, 'replica')}, " if emptied else ""
     lines = [
         f"{request_text(answer.operation, answer.brokers, answer.onto)}: {of}"
-        f"{bytes_text(answer.bytes_to_copy)} to copy, {moves} in {waves} of at most "
-        f"{answer.moves_at_once}",
+        f"{bytes_text(answer.bytes_to_copy)} to copy",
         bound_text(answer.bytes_to_copy, answer.least_bytes, answer.brokers),
     ]
     return "".join(f"{line}\n" for line in lines if line)

@@ -74,6 +74,7 @@ def _dry_run(
     from control.cli.output_types import ReplicationAnswer
     from control.cli.task_work import DryRun, dry_run
     from control.planning.least_bytes import bound_sentence
+    from control.planning.replication_request import racks_of
     from control.tasks.replication_factor import changing, crowded, least
 
     del execution
@@ -82,17 +83,20 @@ def _dry_run(
         plan, fewest = changing(task, snapshot, settings.goals), least(task, snapshot)
         if plan is None:
             return None
+        racks, replicas = racks_of(snapshot, settings.goals), task.replicas or 0
         answer = partial(
             ReplicationAnswer.of,
+            racks=racks,
+            beyond_racks=0 if racks is None else max(0, replicas - racks),
             topics=plan.replication,
             added=sum(len(m.added) for m in plan.moves),
             removed=sum(len(m.removed) for m in plan.moves),
             bytes_to_copy=plan.bytes_to_copy,
             least_bytes=fewest,
         )
-        racks = crowded(task, snapshot, settings.goals)
+        crowds = crowded(task, snapshot, settings.goals)
         bound = bound_sentence("does so", plan.bytes_to_copy, fewest)
-        text = "\n".join((_summary(plan), *filter(None, (bound, racks))))
+        text = "\n".join((_summary(plan), *filter(None, (bound, crowds))))
         return DryRun(plan=plan, answer=answer, text=lambda _: text)
 
     return dry_run(settings, task, find, output)

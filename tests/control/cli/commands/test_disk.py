@@ -189,6 +189,7 @@ def test_a_dry_run_shows_plan_and_requests_and_changes_nothing(make: Make) -> No
     assert found["plan"]["schema_version"] == "1.10"
     text = plimsoll(*REMOVE, "1", "/a", "--dry-run").stdout
     assert "2 replicas to other directories of the broker (40" in text
+    assert "2 moves in 1 wave of at most 50" in text
     assert at.where(1) == before
 
 
@@ -337,9 +338,9 @@ def test_replicas_of_a_failed_directory_are_created_on_other_brokers(make: Make)
     assert found["directories"] == [{"broker": 1, "path": "/a"}]
     assert (found["inside"], found["outside"]) == (0, 2)
     assert found["least_bytes"] == found["least_outside"] == found["bytes_to_copy"]
-    assert "no plan creates these replicas again with fewer bytes" in words(
-        plimsoll(*HEAL, "--dry-run").stdout
-    )
+    text = words(plimsoll(*HEAL, "--dry-run").stdout)
+    assert "no plan creates these replicas again with fewer bytes" in text
+    assert "2 moves in 1 wave of at most 50" in text
     plimsoll(*HEAL, *CHANGING)
     assert at.where(1) == {"/b": [3], "/c": [4]}
     assert [now for n, now in enumerate(at.lists) if n not in (0, 2)] == [

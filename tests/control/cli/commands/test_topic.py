@@ -50,6 +50,10 @@ def test_a_dry_run_shows_plan_waves_and_peaks_and_changes_nothing(at: SimulatedT
     assert counts(at) == [2] * len(PLACES)
     text = plimsoll(*SET, TOPIC, "3", "--dry-run").stdout
     assert f"{TOPIC}: 3 replicas instead of 2, in 5 partitions" in text
+    assert "5 moves in 1 wave of at most 50" in text
+    assert "disk at most" in text
+    fewer = plimsoll(*SET, TOPIC, "1", "--dry-run").stdout
+    assert "no broker needs more disk meanwhile" in fewer
     assert "no plan does so with fewer bytes" in text
 
 
@@ -65,10 +69,15 @@ def test_more_replicas_than_racks_are_pointed_out(at: SimulatedTask) -> None:
     crowded = "4 replicas in 3 racks: racks hold more than one replica of a partition"
     assert crowded in plimsoll(*SET, TOPIC, "4", "--dry-run").stdout
     assert "racks:" not in plimsoll(*SET, TOPIC, "3", "--dry-run").stdout
+    four, three = (answer(*SET, TOPIC, count, "--dry-run") for count in "43")
+    assert (four["racks"], four["beyond_racks"]) == (3, 1)
+    assert (three["racks"], three["beyond_racks"]) == (3, 0)
     assert crowded in words(plimsoll(*SET, TOPIC, "4", *CHANGING).stdout)
     for broker in at.cluster.brokers.values():
         broker.rack = None
     assert "racks:" not in plimsoll(*SET, TOPIC, "2", "--dry-run").stdout
+    unknown = answer(*SET, TOPIC, "3", "--dry-run")
+    assert (unknown["racks"], unknown["beyond_racks"]) == (None, 0)
 
 
 def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) -> None:
