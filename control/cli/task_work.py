@@ -30,7 +30,7 @@ from control.settings.solve_table import task_limits
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.operations import OPERATIONS
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_parts import NoPlan, TaskParts
+from control.tasks.task_parts import FoundPlan, NoPlan, TaskParts
 from control.tasks.task_request import UNSIGNED, TaskRequest, requested_task
 from control.tasks.task_runner import TaskRunner, cancel
 from model.errors import GuardrailRefused, PlimsollError
@@ -102,14 +102,37 @@ def request(
     task, again = requested_task(files, snapshot, settings.goals, asked(snapshot))
     if options.dry_run:
         return show(settings, snapshot, task, options, output)
-    if not again:
-        rules = OPERATIONS[task.operation]
-        if rules.needless(task, snapshot, settings.goals):
-            print_line(f"{rules.verified(task)}; nothing to do")
-            return Exit.DONE
-        task = files.store(task)
-    print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
-    return work_on(settings, task, options, output, snapshot)
+    rules = OPERATIONS[task.operation]
+    if not again and rules.needless(task, snapshot, settings.goals):
+        print_line(f"{rules.verified(task)}; nothing to do")
+        return Exit.DONE
+    with contextlib.closing(compose.executor(settings)) as executor:
+        parts, first = parts_of(settings, executor, options), None
+        if not again:
+            try:
+                first = _first_plan(executor, task, snapshot, parts)
+            except NoPlan as exc:
+                print_line(str(exc))
+                return exit_of_plan(exc.status) or Exit.INCOMPLETE
+            task = files.store(task)
+        print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
+        return _work(TaskRunner(task, parts, snapshot, first), parts, output)
+
+
+def _first_plan(
+    executor: "Executor", task: BrokerTask, snapshot: Snapshot, parts: TaskParts
+) -> FoundPlan | None:
+    """The first plan of an operation that cannot tell without it whether it is possible.
+
+    None for others, and where nothing is left to do. Raises as the plan and the checks before its
+    run do, so that no task is recorded for what is refused.
+    """
+    rules = OPERATIONS[task.operation]
+    if rules.marks or not rules.left(task, parts, lambda: snapshot).count:
+        return None
+    found = rules.find(task, snapshot, parts)
+    executor.dry_run(found.plan, parts.journal_dir)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,31 +176,29 @@ def dry_run(
     return Exit.DONE
 
 
-def work_on(
-    settings: Settings,
-    task: BrokerTask,
-    options: "ExecutionOptions",
-    output: Form,
-    snapshot: Snapshot | None = None,
-) -> int:
+def work_on(settings: Settings, task: BrokerTask, options: "ExecutionOptions", output: Form) -> int:
     """Work on a task to its end, and print it; the exit code.
 
-    snapshot: taken just now, for the first plan. Raises GuardrailRefused where its plan is not
-    confirmed, and as `TaskRunner.run` does.
+    Raises GuardrailRefused where its plan is not confirmed, and as `TaskRunner.run` does.
     """
     with contextlib.closing(compose.executor(settings)) as executor:
         parts = parts_of(settings, executor, options)
-        files = parts.files
-        try:
-            task = TaskRunner(task, parts, snapshot).run()
-        except NoPlan as exc:
-            sys.stderr.write(f"plimsoll: {exc}\n")
-            _print_open(files, task, str(exc))
-            print_task(files, files.read(task.task_id), output)
-            return exit_of_plan(exc.status) or Exit.INCOMPLETE
-        except PlimsollError as exc:
-            _print_open(files, task, str(exc))
-            raise
+        return _work(TaskRunner(task, parts), parts, output)
+
+
+def _work(runner: TaskRunner, parts: TaskParts, output: Form) -> int:
+    """As `work_on`."""
+    files, task = parts.files, runner.task
+    try:
+        task = runner.run()
+    except NoPlan as exc:
+        sys.stderr.write(f"plimsoll: {exc}\n")
+        _print_open(files, task, str(exc))
+        print_task(files, files.read(task.task_id), output)
+        return exit_of_plan(exc.status) or Exit.INCOMPLETE
+    except PlimsollError as exc:
+        _print_open(files, task, str(exc))
+        raise
     if task.phase is TaskPhase.PLANNED:
         cancel(files, task, operator(), now_ms(), "not confirmed")
         raise GuardrailRefused("not confirmed; the task was cancelled")

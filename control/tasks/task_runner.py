@@ -18,7 +18,7 @@ from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts, refuse_contradictions
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import FREE
-from control.tasks.task_parts import TaskParts
+from control.tasks.task_parts import FoundPlan, TaskParts
 from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, ExecutionStopped, PlanOutdated, PlimsollError
@@ -38,10 +38,18 @@ class TaskRunner:
     """Works on one task until it ends, is interrupted, or fails. One thread uses it."""
 
     def __init__(
-        self, task: BrokerTask, parts: TaskParts, snapshot: Snapshot | None = None
+        self,
+        task: BrokerTask,
+        parts: TaskParts,
+        snapshot: Snapshot | None = None,
+        first: FoundPlan | None = None,
     ) -> None:
-        """snapshot: of the cluster just now, for the first plan."""
+        """snapshot: of the cluster just now, for the first plan. first: that plan, if it is made.
+
+        Only a task without plans has a first one.
+        """
         self.task = task
+        self._first = first
         self._parts = parts
         self._rules = OPERATIONS[task.operation]
         self._snapshot = snapshot
@@ -113,8 +121,10 @@ class TaskRunner:
 
     def _plan(self) -> bool:
         parts, task = self._parts, self.task
-        snapshot, self._snapshot = self._newest(), None
-        found = self._rules.find(task, snapshot, parts)
+        found, self._first = self._first, None
+        if found is None:
+            found = self._rules.find(task, self._newest(), parts)
+        self._snapshot = None
         if not found.plan.moves and self._rules.rests:
             return self._finish("no further move is worth its cost")
         if not found.plan.moves:

@@ -111,6 +111,8 @@ def test_fewer_replicas_than_have_to_be_in_sync_are_refused(at: SimulatedTask) -
     refused = plimsoll(*SET, TOPIC, "1", *CHANGING, code=5)
     assert "min.insync.replicas of orders is 2" in words(refused.stderr)
     assert counts(at) == [2] * len(PLACES)
+    # It was recorded, as a task that had failed.
+    assert answer("task", "list", "--all")["tasks"] == []
 
 
 def test_a_topic_whose_partitions_differ_is_changed_in_one_direction(at: SimulatedTask) -> None:
