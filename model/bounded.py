@@ -82,9 +82,27 @@ def read_bytes(
     return data
 
 
+def refuse_named_pipe(path: Path, what: str = "") -> None:
+    """Raise ConfigError for a named pipe: without a writer, its reader waits for ever.
+
+    Pipes of a shell, such as `<(...)` and /dev/stdin, have one and are read. what: as of
+    `read_bytes`.
+    """
+    if path.is_fifo() and path.resolve().exists():
+        raise ConfigError(f"cannot read {what}{path}: it is a named pipe; give a file")
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file of plimsoll's own for reading, without waiting.
+
+    Raises OSError where it cannot be opened, or is a pipe or a device.
+    """
+    return open(path, "rb", opener=_regular)
+
+
 def _opened(path: Path, regular: bool) -> IO[bytes]:
     if regular:
-        return open(path, "rb", opener=_regular)
+        return open_regular(path)
     # gzip's reader decompresses no more than is asked of it.
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]  # both read bytes
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.bounded import check_times, parse_json, read_bytes
+from model.bounded import check_times, parse_json, read_bytes, refuse_named_pipe
 from model.errors import ConfigError, NewerVersion
 from model.private import share
 
@@ -175,10 +175,12 @@ def make_folder(folder: Path) -> None:
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     """Read a JSON object and check `schema_version`.
 
-    Raises ConfigError: the file is missing, is not a JSON object, is of another kind or of a newer
-    major version than `major`.
+    Raises ConfigError: the file is missing or a named pipe, is not a JSON object, is of another
+    kind or of a newer major version than `major`.
     """
-    return parse_document(read_bytes(path, what=f"the {kind} file "), path, kind, major)
+    what = f"the {kind} file "
+    refuse_named_pipe(path, what)
+    return parse_document(read_bytes(path, what=what), path, kind, major)
 
 
 def parse_document(data: bytes, where: Path | str, kind: str, major: int) -> dict[str, Any]:

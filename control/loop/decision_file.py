@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from pydantic import Field, ValidationError
 
 from control.loop.policy import Decision, DecisionInputs, earliest_change_s
-from model.bounded import END_MS
+from model.bounded import END_MS, open_regular
 from model.errors import ConfigError
 from model.files import FileModel, replace_file
 from model.log_events import LogEvent, named
@@ -203,7 +203,7 @@ def _lines(path: Path, newest: int) -> list[tuple[int, bytes]]:
     """
     kept: deque[tuple[int, bytes]] = deque(maxlen=newest)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - newest * MOST_BYTES))
             kept.extend((n, line.rstrip(b"\n")) for n, line in enumerate(file, 1))
@@ -213,6 +213,6 @@ def _lines(path: Path, newest: int) -> list[tuple[int, bytes]]:
 
 
 def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"

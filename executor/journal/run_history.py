@@ -15,7 +15,7 @@ from executor.journal.run_journal import SUFFIX, order, plan_path, run_path
 from executor.platforms.automq_balancer import SuspendedBalancer
 from executor.platforms.tiered_segments import LoweredSegments
 from executor.throttle.quota import ThrottleSettings
-from model.bounded import MOST_LINE, read_bytes
+from model.bounded import MOST_LINE, open_regular, read_bytes
 from model.errors import ConfigError
 from model.goals.goals import Goals, SolveLimits
 from model.ids import PartitionId
@@ -64,7 +64,7 @@ def read_content(path: Path) -> JournalContent:
 
     Raises ConfigError where the file is unreadable, or was written by a newer plimsoll.
     """
-    data = read_bytes(path, what="the journal ")
+    data = read_bytes(path, what="the journal ", regular=True)
     try:
         found = scan(data, path.stem)
     except ConfigError as exc:
@@ -467,7 +467,7 @@ def cluster_of(path: Path) -> str | None:
     """The cluster of a run; None where neither journal nor plan names it."""
     # An unreadable file has no first line either; its reader reports it.
     with contextlib.suppress(ConfigError, OSError):
-        with path.open("rb") as lines:
+        with open_regular(path) as lines:
             first = scan(lines.readline(MOST_LINE), path.stem)
         content = first if first.intact else read_content(path)
         if content.intact:

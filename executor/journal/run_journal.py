@@ -343,7 +343,7 @@ def backup_path(path: Path, suffix: str) -> Path:
 
 def whole_lines(path: Path) -> bytes:
     """The journal's complete lines, without a partial last write."""
-    data = read_bytes(path, what="the journal ")
+    data = read_bytes(path, what="the journal ", regular=True)
     found = scan(data, path.stem)
     kept = data[: found.keep_bytes]
     return kept if found.ends_line else kept + b"\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from model.bounded import read_bytes
+from model.bounded import read_bytes, refuse_named_pipe
 from model.errors import ConfigError, GuardrailRefused
 from model.files import replace_file
 from model.private import check_secret
@@ -86,6 +86,7 @@ def read_signatures(path: Path) -> list[bytes]:
 
     Raises ConfigError where the file cannot be read, or something in it is no such signature.
     """
+    refuse_named_pipe(path)
     content = read_bytes(path, MOST_BYTES)
     if len(content) == _LENGTH:
         return [content]

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.bounded import LARGEST_INT, InvalidJson, check_times, parse_json, parse_toml, read_bytes
+from model.bounded import (
+    LARGEST_INT,
+    InvalidJson,
+    check_times,
+    open_regular,
+    parse_json,
+    parse_toml,
+    read_bytes,
+)
 from model.errors import ConfigError
+from model.files import read_document
 
 JSON = st.recursive(
     st.none()
@@ -134,6 +143,27 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path, damage: str) -> None:
     )
     with pytest.raises(ConfigError, match=r"cannot read .*s\.gz: not a gzip file"):
         read_bytes(path)
+
+
+def test_a_named_pipe_in_place_of_a_document_is_refused(tmp_path: Path) -> None:
+    """Reading it waited for a writer without end."""
+    pipe = tmp_path / "moves.plan"
+    os.mkfifo(pipe)
+    (tmp_path / "link.plan").symlink_to(pipe)
+    for path in (pipe, tmp_path / "link.plan"):
+        with pytest.raises(ConfigError, match=r"\.plan: it is a named pipe; give a file"):
+            read_document(path, "plimsoll.plan", 1)
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(pipe)
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    """As of `plimsoll verify <(...)`."""
+    reader, writer = os.pipe()
+    os.write(writer, b'{"kind": "k", "schema_version": "1.0"}')
+    os.close(writer)
+    assert read_document(Path(f"/dev/fd/{reader}"), "k", 1)["kind"] == "k"
+    os.close(reader)
 
 
 def test_a_file_without_an_end_is_refused() -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,13 @@ def test_a_file_that_cannot_be_written_is_reported_once(
 
 def test_without_a_file_there_are_no_decisions(tmp_path: Path) -> None:
     assert read_decisions(tmp_path, 1) == []
+
+
+def test_a_pipe_in_place_of_the_file_is_named(tmp_path: Path) -> None:
+    """Reading it waited for a writer without end."""
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        read_decisions(tmp_path, 5)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -17,7 +17,14 @@ from executor.journal import run_history
 from executor.journal.journal_index import FILE, JournalIndex
 from executor.journal.records import JournalContent
 from executor.journal.run_history import facts_of, left_set, past_run, read_journal, unfinished
-from executor.journal.run_journal import SUFFIX, RunJournal, new_run_id, run_path, run_paths
+from executor.journal.run_journal import (
+    SUFFIX,
+    RunJournal,
+    new_run_id,
+    plan_path,
+    run_path,
+    run_paths,
+)
 from executor.throttle.quota import ThrottleSettings
 from executor.timing import Timing
 from model.errors import ConfigError
@@ -271,6 +278,19 @@ def test_an_invalid_index_is_ignored(tmp_path: Path, kind: str) -> None:
         case _:
             path.write_text("plimsoll journal index 1 \n{}")
     assert unfinished(tmp_path, CLUSTER_ID) == dict.fromkeys((m.id for m in MOVES), RUNS[0])
+
+
+def test_a_pipe_in_place_of_a_journal_or_plan_is_an_error(tmp_path: Path) -> None:
+    """Reading it waited for a writer without end."""
+    write(tmp_path, RUNS[0], *DONE, at=1)
+    os.mkfifo(tmp_path / f"{RUNS[1]}.jsonl")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        past_run(tmp_path, CLUSTER_ID)
+    os.unlink(tmp_path / f"{RUNS[1]}.jsonl")
+    plan_path(tmp_path, RUNS[0]).unlink()
+    os.mkfifo(plan_path(tmp_path, RUNS[0]))
+    with pytest.raises(ConfigError, match="it is a named pipe"):
+        past_run(tmp_path, CLUSTER_ID)
 
 
 def test_a_folder_that_cannot_be_written_is_read_all_the_same(
