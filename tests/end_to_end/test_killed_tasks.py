@@ -1,7 +1,7 @@
 """Each task is killed halfway under load and continued by a host that has only the bucket.
 
-No record is lost, and Kafka's own tools agree. Removals and replication factors have tests of
-their own.
+No record is lost, and Kafka's own tools agree. Removals and increases of the replication factor
+have tests of their own.
 """
 
 import json
@@ -16,10 +16,16 @@ from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
 from lab.load.load_generator import Load
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId, TopicName
 from tests.end_to_end.test_failed_disk import breaks
 from tests.support.archived_hosts import ArchivedHosts, archived_hosts
-from tests.support.cli_on_cluster import kill_after, placement, wait_until
+from tests.support.cli_on_cluster import (
+    HANG_S,
+    kill_after,
+    placement,
+    wait_for_requests,
+    wait_until,
+)
 from tests.support.executor.topic_records import assert_exact, loaded
 from tests.support.settled_topics import settled
 
@@ -34,6 +40,17 @@ ALL_PLACES = [
     *([2, 4], [3, 5], [4, 2], [5, 3], [4, 3], [1, 5]),
 ]
 """Each partition lies in two racks."""
+THREE = [[*held, next(b for b in (2, 3, 1) if b not in held)] for held in ALL_PLACES]
+HEALING = """
+[goals.cooldown]
+replicated = {rest_s = 0, return_window_s = 0}
+
+[triggers]
+dead_broker = "act"
+under_min_isr = "off"
+empty_broker = "off"
+uneven_load = "off"
+"""
 SLOW = ("--throttle", "1MB/s")
 """At this rate the first copies take seconds, so that the kill hits the run."""
 COPIED = 200_000.0
@@ -151,4 +168,72 @@ def test_a_directory_that_cannot_be_read_is_healed(
     killed_and_continued(hosts, "disk", "heal", "4", *SLOW)
     after = settled(cluster.bootstrap, TOPIC, tmp_path)
     assert_moved_from(4, after)
+    assert_exact(load)
+
+
+def test_a_replica_of_each_partition_is_removed(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    load = under_load(cluster, THREE, 20_000)
+    killed_and_continued(hosts, "topic", "set-replicas", TOPIC, "2")
+    after = settled(cluster.bootstrap, TOPIC, tmp_path)
+    for number, held in enumerate(THREE):
+        assert len(after[number]) == 2
+        assert {*after[number]} < {*held}
+        assert after[number][0] == held[0]
+    assert_exact(load)
+
+
+def test_healing_is_continued_by_the_loop_of_another_host(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    load = under_load(cluster, ALL_PLACES, COPIED)
+    gone, shell = hosts.host(), hosts.host()
+    for host in (gone, shell):
+        config = host.folder / "plimsoll.toml"
+        config.write_text(f"dead_broker_after = 3.0\n{config.read_text()}{HEALING}")
+    auto = ("run", "--auto", "--limits", "eager", "--allow-changes", *SLOW)
+    dead = BrokerId(4)
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        cluster.kafka.kill_broker(dead)
+        wait_until(lambda: dead not in admin.cluster().alive)
+        kill_after(gone.start(*auto), gone, 2)
+        with shell.start(*auto, "--resume") as running:
+            running.wait_for(lambda text: "\nbalanced: " in text.partition("settling: run ")[2])
+            assert running.stop() == 0, running.log.read_text()
+        after = placement(cluster.bootstrap, TOPIC)
+        assert all(4 not in held for held in after.values())
+        assert_moved_from(4, after)
+        cluster.kafka.restart_broker(dead)
+        wait_until(lambda: dead in admin.cluster().alive)
+    assert settled(cluster.bootstrap, TOPIC, tmp_path) == after
+    assert_exact(load)
+
+
+def test_a_run_ends_though_the_broker_of_a_replica_that_stays_dies(
+    cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
+) -> None:
+    """Its move never ended, since each new record of the producers counted as progress."""
+    load = under_load(cluster, PLACES, COPIED)
+    shell, dead = hosts.host(), BrokerId(3)
+    with shell.start("broker", "replace", "2", "5", *SLOW, "--allow-changes", "--yes") as running:
+        wait_for_requests(running, shell, 2)
+        cluster.kafka.kill_broker(dead)
+        assert running.process.wait(HANG_S) == 0, running.log.read_text()
+    replaced = {n: [5 if b == 2 else b for b in held] for n, held in enumerate(PLACES)}
+    assert placement(cluster.bootstrap, TOPIC) == replaced
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        cluster.kafka.restart_broker(dead)
+        wait_until(lambda: dead in admin.cluster().alive)
+        ids = [PartitionId(TopicName(TOPIC), n) for n in replaced]
+
+        def is_whole() -> bool:
+            views = admin.partitions(ids).values()
+            return all(view.in_sync == {*view.replicas} for view in views)
+
+        wait_until(is_whole)
+    # Kafka does so within five minutes.
+    elected = shell.plimsoll("elect-leaders", "--allow-changes", "--yes")
+    assert elected.returncode == 0, elected.stderr
+    assert settled(cluster.bootstrap, TOPIC, tmp_path) == replaced
     assert_exact(load)

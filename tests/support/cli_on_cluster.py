@@ -110,8 +110,8 @@ def wait_until(fits: Callable[[], bool], timeout_s: float = HANG_S) -> None:
         time.sleep(0.1)
 
 
-def kill_after(running: Running, shell: Shell, events: int, since: str = "") -> None:
-    """Send SIGKILL as soon as the journals have so many records of requests.
+def wait_for_requests(running: Running, shell: Shell, events: int, since: str = "") -> None:
+    """Wait until the journals have so many records of requests.
 
     since: only in journals of runs from this time on, `20261128T115959`; others may come from an
     archive.
@@ -121,6 +121,11 @@ def kill_after(running: Running, shell: Shell, events: int, since: str = "") -> 
         assert running.process.poll() is None, f"it ended: {running.log.read_text()}"
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def kill_after(running: Running, shell: Shell, events: int, since: str = "") -> None:
+    """Send SIGKILL as soon as the journals have so many records; as `wait_for_requests`."""
+    wait_for_requests(running, shell, events, since)
     running.process.send_signal(signal.SIGKILL)
     running.process.wait(HANG_S)
 
