@@ -5,6 +5,7 @@
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,15 @@ from collector.collector_settings import CollectorSettings
 from executor.client.kafka_admin import KafkaAdmin
 from executor.executor import connect
 from lab.load.load_generator import Load, LoadOrder
-from lab.local_cluster.local_cluster import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.goals.goals import Goal, Goals, MinLeaders, SolveLimits
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.names import Names
 from model.plan.plan import Plan, write_plan
 from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.conftest import STEADY
+from tests.end_to_end.test_failed_disk import breaks
 from tests.support.cli_on_cluster import Shell, placement, wait_until
 from tests.support.collector.waiting import PATIENCE_S, eventually
 from tests.support.executor.topic_records import assert_exact
@@ -175,6 +177,9 @@ def test_tasks_are_done_and_no_record_is_lost(version: str, tmp_path: Path) -> N
             found = [sorted(placement(shell.bootstrap, topic).items()) for topic in BEFORE]
             return [held for rows in found for _, held in rows]
 
+        def prefers_others(broker: int) -> bool:
+            return all(held[0] != broker for held in lists())
+
         said = done(shell, "broker", "remove", "4")
         cordons = Capabilities.expected(version).cordons
         assert ("broker 4 is cordoned" in said) == cordons
@@ -182,16 +187,61 @@ def test_tasks_are_done_and_no_record_is_lost(version: str, tmp_path: Path) -> N
             "broker 4 was not cordoned in Kafka: it has no cordoned.log.dirs" in said
         ) != cordons
         assert all(4 not in held for held in lists())
-        done(shell, "broker", "add", "4")
-        wait_until(lambda: any(4 in held for held in lists()))
+        included = shell.plimsoll("broker", "include", "4", "--allow-changes")
+        assert included.returncode == 0, included.stderr
+        emptied = lists()
+        done(shell, "broker", "replace", "1", "4")
+        assert lists() == [[4 if b == 1 else b for b in held] for held in emptied]
+        done(shell, "broker", "add", "1")
+        wait_until(lambda: any(1 in held for held in lists()))
         before = lists()
-        done(shell, "broker", "demote", "2")
-        wait_until(lambda: all(held[0] != 2 for held in lists()))
-        done(shell, "broker", "undemote", "2")
-        wait_until(lambda: lists() == before)
+        for begin, end in (
+            (("demote", "2"), ("undemote", "2")),
+            (("maintenance", "3", "on"), ("maintenance", "3", "off")),
+        ):
+            done(shell, "broker", *begin)
+            wait_until(partial(prefers_others, int(begin[1])))
+            done(shell, "broker", *end)
+            wait_until(lambda: lists() == before)
         done(shell, "topic", "set-replicas", "plain", "3")
         assert {len(held) for held in placement(shell.bootstrap, "plain").values()} == {3}
         for load in loads:
             assert_exact(load)
     if all_versions():
         record(version, {"tasks": True})
+
+
+@pytest.mark.soak  # As the tasks.
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("version", chosen_versions())
+def test_disks_and_dead_brokers_are_healed_and_no_record_is_lost(
+    version: str, tmp_path: Path
+) -> None:
+    """On plain disks: several log directories of tiered topics came late."""
+    plan = LocalPlan(version=version, brokers=4, directories=2, tier=False)
+    with LocalCluster(default_cache_dir(), plan) as cluster:
+        cluster.create_topic("plain", PLACES)
+        load = started_load(cluster, "plain")
+        (tmp_path / "plimsoll.toml").write_text(f"window_s = {WINDOW_S}\n")
+        shell = Shell(tmp_path, cluster.bootstrap)
+        ids = [PartitionId(TopicName("plain"), number) for number in range(len(PLACES))]
+        with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+            emptied = str(cluster.kafka.brokers[BrokerId(2)].log_dirs[1])
+            said = done(shell, "disk", "remove", "2", emptied)
+            cordons = Capabilities.expected(version).cordons
+            assert (f"cordoned {emptied} of broker 2" in said) == cordons
+            assert ("which came with Kafka 4.3" in said) != cordons
+            dirs = {d.path: d.sizes for d in admin.log_dirs(BrokerId(2), ids)}
+            assert not dirs[emptied]
+
+            broken = cluster.kafka.brokers[BrokerId(3)].log_dirs[1]
+            breaks(broken)
+            wait_until(lambda: any(d.offline for d in admin.log_dirs(BrokerId(3), ())))
+            done(shell, "disk", "heal", "3")
+            cluster.kafka.kill_broker(BrokerId(4))
+            wait_until(lambda: 4 not in admin.cluster().alive)
+            done(shell, "cluster", "repair")
+            views = admin.partitions(ids).values()
+            assert all({*v.replicas} == v.in_sync and 4 not in v.replicas for v in views)
+        assert_exact(load)
