@@ -98,6 +98,7 @@ class ClusterState:
             offline_ids=self._ids(~led),
             below_min_isr=int(below.sum()),
             below_ids=self._ids(below),
+            moving=int(self.moving.sum()),
         )
 
     def _ids(self, rows: Bools) -> tuple[PartitionId, ...]:

@@ -11,6 +11,8 @@ SILENT: Final = "silence"
 """No loads have arrived for a while."""
 AHEAD: Final = "clocks"
 """The newest samples are ahead of this machine's clock."""
+COPYING: Final = "copying"
+"""Partitions are being moved outside of a run, or have just been."""
 UNSTABLE: Final = "brokers"
 """Brokers join and leave."""
 REPLAN: Final = "replan"
@@ -57,6 +59,8 @@ def _settling_rule(facts: DecisionInputs) -> str:
         return SILENT
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
         return SETTLING
+    if facts.is_copied:
+        return COPYING
     return UNSTABLE if facts.quiet_in_s > 0 else REPLAN
 
 

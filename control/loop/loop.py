@@ -105,6 +105,9 @@ WATCH_RETRY_S = 60.0
 OBSERVE_S: Final = 1.0
 """Time after which a task that waits for loads looks whether it is stopped."""
 
+SHOWN_S: Final = 5.0
+"""Metadata may show moves of a run for so long after its end."""
+
 BEAT_S: Final = 1.0
 """Time between two beats while the loop waits to reconnect."""
 
@@ -569,6 +572,8 @@ class Loop(Closing):
             state.brokers, state.replication = brokers, observer.replication()
             state.steadiness = steadiness
             state.left_out_ahead_s = observer.ahead_s()
+            if self._moving():
+                state.copied_at_s = self._parts.steady()
             if brokers:
                 state.retry = None
                 self._enter_watched(seen)
@@ -592,6 +597,13 @@ class Loop(Closing):
                     loads_of(state.evaluation), now_s, _span_s(seen), goals
                 )
             self._judge(state.snapshot, goals, state.evaluation)
+
+    def _moving(self) -> int:
+        """Partitions that are being moved outside of a run."""
+        state, now_s = self._state, self._parts.steady()
+        ended = state.ended_at_s is not None and now_s - state.ended_at_s < SHOWN_S
+        known = state.replication is not None and not (self.running or ended)
+        return state.replication.moving if known and state.replication is not None else 0
 
     def _slow(self, observer: Observer) -> Mapping[BrokerId, str]:
         """Slow brokers, where `--auto` treats them as such; notes those that are newly slow."""
@@ -1091,6 +1103,8 @@ class Loop(Closing):
             silent_s=now_s - state.seen_at_s,
             ahead_s=self._ahead_s(),
             ended_at_s=state.ended_at_s,
+            copying=self._moving(),
+            copied_at_s=state.copied_at_s,
             plan=plan,
             outdated=bool(proposed.changes),
             answered=answered,

@@ -14,7 +14,7 @@ from control.settings.auto_limits import AutoLimits, refusals
 from control.settings.trigger_table import Response, Trigger, TriggerTable
 from model.evaluate import Evaluation
 from model.plan.plan import Plan, PlanStatus
-from model.units import seconds_text
+from model.units import count_text, seconds_text
 from solver.report.result import Result
 
 SILENCE_S: Final = 120.0
@@ -92,6 +92,10 @@ class DecisionInputs:
     """The load has changed since the plan was made."""
     ended_at_s: float | None
     """End of the last run, None if there was none."""
+    copying: int = 0
+    """Partitions that are being moved outside of a run."""
+    copied_at_s: float | None = None
+    """When partitions were last seen to be; None for never."""
     plan: Plan | None
     outdated: bool
     """Brokers or placement have changed since the plan was made."""
@@ -163,6 +167,13 @@ class DecisionInputs:
     def repairs(self) -> bool:
         """Whether the next plan is for something that is broken, whatever it gains."""
         return any(need.repairs for need in self.pursued)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether loads decide that were measured while partitions were moved outside of a run."""
+        copied_at_s, auto = self.copied_at_s, self.mode is Mode.AUTO
+        mixed = copied_at_s is not None and self.loads_from_s < copied_at_s
+        return auto and mixed and bool(self.pursued) and not self.repairs
 
     @property
     def pause_s(self) -> float:
@@ -243,6 +254,8 @@ def _waits(facts: DecisionInputs) -> tuple[float, ...]:
     if ended_at_s is not None:
         found += [ended_at_s - facts.loads_from_s, ended_at_s + facts.pause_s - facts.now_s]
         found += [ended_at_s + facts.limits.pause - facts.now_s]
+    if facts.copied_at_s is not None and not facts.copying:
+        found.append(facts.copied_at_s - facts.loads_from_s)
     if since_s is not None:
         needed_s = facts.now_s - since_s
         ends = (facts.limits.confirm, BURST_S, PATIENCE_S)
@@ -263,6 +276,7 @@ def _later(facts: DecisionInputs, seconds: float) -> DecisionInputs:
         now_s=facts.now_s + seconds,
         loads_from_s=facts.loads_from_s + seconds,
         shift=shift,
+        copied_at_s=facts.now_s + seconds if facts.copying else facts.copied_at_s,
         needs=(dead, *facts.needs) if given_up else facts.needs,
         awaited=facts.awaited if awaited_s else "",
         awaited_s=awaited_s,
@@ -286,6 +300,13 @@ def _unknown(facts: DecisionInputs) -> str:
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
         left_s = facts.ended_at_s - facts.loads_from_s
         return f"waiting {left_s:.0f} s for loads of the new placement"
+    if facts.is_copied:
+        if facts.copying:
+            which = count_text(facts.copying, "partition is", "partitions are")
+            return f"{which} being moved outside of a run; waiting for loads from after that"
+        left_s = (facts.copied_at_s or 0.0) - facts.loads_from_s
+        words = "partitions were moved outside of a run"
+        return f"{words}; waiting {left_s:.0f} s for loads from after that"
     return ""
 
 

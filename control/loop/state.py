@@ -95,6 +95,8 @@ class LoopState:
     lag: RunLag | None = None
     """Lag of the topics that the run moves."""
     ended_at_s: float | None = None
+    copied_at_s: float | None = None
+    """When partitions were last seen to be moved outside of a run."""
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
     rebalancers: tuple[str, ...] = ()
     """Competing rebalancers, one sentence each."""

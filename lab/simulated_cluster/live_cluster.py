@@ -202,6 +202,7 @@ class LiveCluster(Closing):
                 offline=len(offline),
                 behind_ids=tuple(behind[:MOST_LISTED]),
                 offline_ids=tuple(offline[:MOST_LISTED]),
+                moving=sum(bool(p.adding) for p in partitions.values()),
             )
 
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:

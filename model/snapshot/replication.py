@@ -1,4 +1,4 @@
-"""How many partitions lack replicas in sync, or a leader."""
+"""How many partitions lack replicas in sync, or a leader, or are being moved."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ MOST_LISTED: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """A cluster's partitions that are not whole; each counts once."""
+    """A cluster's partitions that are not whole, each of which counts once, or are being moved."""
 
     under_replicated: int
     """That have a leader and fewer replicas in sync than replicas. Those that a move
@@ -26,3 +26,5 @@ class Replication:
     in Kafka's metric `UnderMinIsrPartitionCount`: producers that ask for all get errors."""
     below_ids: tuple[PartitionId, ...] = ()
     """The first `MOST_LISTED` of those."""
+    moving: int = 0
+    """That are being reassigned, by whomever."""

@@ -95,5 +95,10 @@ def test_replicas_that_a_move_adds_need_not_be_in_sync() -> None:
     assert cluster(moved, adding=adding).replication.under_replicated == 1
 
 
+def test_partitions_that_are_being_reassigned_are_counted() -> None:
+    moved = topic("a", [[1, 2, 3], [1, 2]])
+    assert cluster(moved, moving=[("a", 0)]).replication.moving == 1
+
+
 def test_an_empty_cluster_lacks_no_replica() -> None:
     assert cluster().replication == Replication(under_replicated=0, offline=0)

@@ -113,6 +113,8 @@ AWAITED = {"awaited": "broker 3 is dead", "awaited_s": (30.0, 300.0)}
         (Decision.CONFIRM, CONFIRMED | {"runs_wait_s": 5.0}, 5.0),
         (Decision.SETTLE, {"ended_at_s": NOW, "loads_from_s": NOW - 15}, 15.0),
         (Decision.SETTLE, CONFIRMED | {"quiet_in_s": 7.0, "solve_in_s": 3.0}, 7.0),
+        (Decision.SETTLE, CONFIRMED | {"copied_at_s": NOW - 5}, 10.0),
+        (Decision.SETTLE, CONFIRMED | {"copied_at_s": NOW, "copying": 2}, 0.0),
         (Decision.SETTLE, CONFIRMED | {"silent_s": 500.0, "solve_in_s": 3.0}, 0.0),
         (Decision.RETRY, {"retry": "no answer", "retry_s": 9.0}, 9.0),
         (Decision.REST, {"needs": (), "needed_since_s": None}, 0.0),

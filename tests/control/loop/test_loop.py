@@ -243,6 +243,19 @@ def test_header_and_log_say_when_a_decision_is_reconsidered(build: Build, tmp_pa
     ]
 
 
+def test_auto_plans_by_no_loads_measured_while_others_move_partitions(build: Build) -> None:
+    bench, phases = build(mode=Mode.AUTO), []
+    for at_s, moving in ((0, 2), (5, 2), (6, 0), (60, 0)):
+        bench.clock.now_s = START_MS / 1000 + at_s
+        newest = cluster([2] * 9, [MB] * 9, taken_at_ms=START_MS + 1000 * at_s)
+        bench.observer.snapshots[:] = [newest]
+        bench.observer.lacking = Replication(under_replicated=0, offline=0, moving=moving)
+        bench.loop.turn(bench.observer)
+        phases.append(bench.loop.view.phase)
+    assert phases == [Phase.SETTLING, Phase.SETTLING, Phase.SETTLING, Phase.SOLVING]
+    bench.loop.close()
+
+
 def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:
     """The run balances the cluster; later loads are judged, not the earlier ones."""
     nine = cluster([2] * 9, [MB] * 9)

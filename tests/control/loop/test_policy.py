@@ -336,6 +336,22 @@ def test_the_schedule_does_not_hold_back_exempt_triggers_and_questions() -> None
     assert step(**asked, **exempt) is Decision.ASK
 
 
+def test_loads_measured_while_others_move_partitions_decide_no_balancing() -> None:
+    copied: dict[str, object] = {"copied_at_s": NOW - 1, "copying": 3}
+    facts = dataclasses.replace(CALM, **copied)  # type: ignore[arg-type]  # known fields
+    words = "3 partitions are being moved outside of a run; waiting for loads from after that"
+    assert next_step(facts) == (Decision.SETTLE, words)
+    assert holding_rule(facts, Decision.SETTLE) == "copying"
+    over = dataclasses.replace(facts, copying=0)
+    words = "partitions were moved outside of a run; waiting 14 s for loads from after that"
+    assert next_step(over) == (Decision.SETTLE, words)
+    assert step(**copied, loads_from_s=NOW - 1) is Decision.PLAN
+    # Repairs follow from no loads, and a person may look at a plan at any time.
+    assert step(**copied, needs=(DEAD, UNEVENNESS)) is Decision.PLAN
+    assert step(**copied, mode=Mode.APPROVE) is Decision.PLAN
+    assert step(**copied, needs=(), needed_since_s=None) is Decision.REST
+
+
 def test_limits_per_day_hold_back_runs_but_no_person() -> None:
     facts = dataclasses.replace(CALM, runs_wait_s=90.0)
     message = "runs_per_day is reached; the next run may start in 90.0 s"
