@@ -49,7 +49,7 @@ def _triggers(policy: AutoPolicy) -> Iterator[str]:
         if after_s == math.inf:
             yield "Waits for dead brokers for ever."
         else:
-            yield f"Waits {seconds_text(after_s)} for a dead broker to return."
+            yield f"Waits {_span(after_s)} for a dead broker to return."
 
 
 def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _day(limits: AutoLimits) -> Iterator[str]:
 def _schedule(schedule: ScheduleTable) -> Iterator[str]:
     for window in schedule.windows:
         yield (
-            f"Runs may start for {seconds_text(window.duration)} from each `{window.start}` on, "
+            f"Runs may start for {_span(window.duration)} from each `{window.start}` on, "
             f"{window.zone}."
         )
     for freeze in schedule.freezes:
@@ -107,6 +107,11 @@ def _times(policy: AutoPolicy) -> Iterator[str]:
         yield f"Moves start only in the hours {rules.window_hours}, local time."
     if rules.window_end is not None:
         yield f"Moves start only until {rules.window_end.isoformat()}."
+
+
+def _span(seconds: float) -> str:
+    """A time span, with all digits below a second."""
+    return seconds_text(seconds) if seconds >= 1 else f"{seconds:g} s"
 
 
 def _joined(names: list[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from control.settings.auto_limits import AutoLimits
-from control.settings.never_acts import obstacles
+from control.settings.never_acts import LEAST_OPEN_S, obstacles
 from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger, TriggerTable
 from model.goals.effort import Effort
@@ -44,7 +44,7 @@ def policy_faults(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
 
     now_s: seconds since the epoch.
     """
-    return (*_off(policy), *_idle(policy, now_s), *_unbounded(policy.limits))
+    return (*_off(policy), *_never(policy, now_s), *_unbounded(policy.limits))
 
 
 def change_faults(before: AutoPolicy, after: AutoPolicy, now_s: float) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def change_faults(before: AutoPolicy, after: AutoPolicy, now_s: float) -> tuple[
     Triggers may all be off, since this is how `--auto` is stopped without ending it. What
     the policy in force has as well is not held against the other. now_s: seconds since the epoch.
     """
-    idle = () if any(_idle(before, now_s)) else _idle(after, now_s)
+    idle = () if any(_never(before, now_s)) else _never(after, now_s)
     unbounded = () if any(_unbounded(before.limits)) else _unbounded(after.limits)
     return (*idle, *unbounded)
 
@@ -97,6 +97,19 @@ def _off(policy: AutoPolicy) -> Iterator[str]:
         yield "it can never act: every trigger is off" + (
             " but dead_broker, and dead_broker_after is off" if dead else ""
         )
+
+
+def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
+    """A fault where nothing can ever happen, or nothing within a window."""
+    if idle := [*_idle(policy, now_s)]:
+        yield from idle
+        return
+    for window in policy.schedule.windows:
+        if window.duration < LEAST_OPEN_S:
+            yield (
+                f"it can never act in the window from `{window.start}` on, which lasts "
+                f"{window.duration:g} s; a plan needs {LEAST_OPEN_S:g} s or more"
+            )
 
 
 def _idle(policy: AutoPolicy, now_s: float) -> Iterator[str]:

@@ -63,12 +63,12 @@ def obstacles(policy: "AutoPolicy", now_s: float) -> dict[Trigger, str]:
 
 
 def _of_moves(trigger: Trigger, no_copies: str, no_leaders: str) -> Iterator[str]:
-    if trigger in COPIED and no_copies:
+    if no_copies and no_leaders:
+        yield f"nothing may move: {no_copies}, and {no_leaders}"
+    elif trigger in COPIED and no_copies:
         yield f"replicas would have to be copied, but {no_copies}"
     elif trigger in LED and no_leaders:
         yield f"leaders would have to change, but {no_leaders}"
-    elif no_copies and no_leaders:
-        yield f"nothing may move: {no_copies}, and {no_leaders}"
 
 
 def _of_times(

@@ -109,9 +109,9 @@ def test_triggers_that_can_never_lead_to_a_move_are_found(
         (QUICK, only(Trigger.DEAD_BROKER), "have to be copied, but effort is quick, which"),
         (NO_LEADERS, only(Trigger.SLOW_BROKER), "leaders would have to change, but leader_chan"),
         (
-            QUICK | NO_LEADERS,
+            QUICK | {"confirm": 11_000 * 86_400.0},
             only(Trigger.DEAD_BROKER, Trigger.UNEVEN_LOAD),
-            "only (dead_broker); nothing may move: effort is quick",
+            "only (dead_broker); confirm is 264000 h 00 min (uneven_load)",
         ),
     ],
 )
@@ -135,8 +135,13 @@ def test_windows_too_short_to_plan_in_never_open() -> None:
     (fault,) = policy_faults(short, NOW_S)
     assert "the windows of its schedule last less than 10.0 s, too short to make a plan" in fault
     assert policy_faults(dataclasses.replace(short, schedule=window(600)), NOW_S) == ()
+    # Something acts, but never within the window.
     healing = short.schedule.model_copy(update={"exempt": (Trigger.DEAD_BROKER,)})
-    assert policy_faults(dataclasses.replace(short, schedule=healing), NOW_S) == ()
+    (fault,) = policy_faults(dataclasses.replace(short, schedule=healing), NOW_S)
+    assert fault == (
+        "it can never act in the window from `0 2 * * SAT` on, which lasts 0.001 s; a plan needs "
+        "10 s or more"
+    )
 
 
 def test_a_schedule_that_opens_after_the_last_move_may_start_never_acts() -> None:
