@@ -32,6 +32,8 @@ TimeMs = Annotated[int, Field(ge=0, lt=END_MS)]
 MOST_TEXT: Final = 500
 """Characters of a trigger or a reason."""
 
+OVERDUE_MS: Final = 60_000
+"""A decision that stands so long after its time is kept again, with its new time."""
 _DAY_MS: Final = 86_400_000
 _FIGURES: Final = re.compile(r"\d[\d.,:]*")
 _log = logging.getLogger("plimsoll.control")
@@ -85,15 +87,17 @@ class DecisionFile:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self._last: tuple[object, ...] | None = None
+        self._until_ms: int | None = None
         self._lines: int | None = None
         """Lines in the file; None before it has been read."""
         self._failed = False
 
     def note(self, record: DecisionRecord) -> None:
-        """Keep a decision unless it repeats the last one."""
-        if record.key == self._last:
+        """Keep a decision unless it repeats the last one whose time has not passed."""
+        over = self._until_ms is not None and record.at_ms >= self._until_ms + OVERDUE_MS
+        if record.key == self._last and not over:
             return
-        self._last = record.key
+        self._last, self._until_ms = record.key, record.until_ms
         try:
             self._append(record)
             self._failed = False

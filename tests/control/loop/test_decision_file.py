@@ -71,6 +71,16 @@ def test_a_decision_that_differs_in_figures_alone_is_kept_once(tmp_path: Path) -
     assert found[0].trigger == NEED.message
 
 
+def test_a_decision_that_outlasts_its_time_is_kept_again(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path)
+    # Each needs 40 s more, as where brokers flap or loads go on to change.
+    for second in range(0, 300, 10):
+        file.note(record(reason=f"out of tolerance for {second} s", at_ms=1000 * second))
+    found = read_decisions(tmp_path, 10)
+    assert [r.at_ms for r in found] == [0, 100_000, 200_000]
+    assert [r.until_ms for r in found] == [40_000, 140_000, 240_000]
+
+
 DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
 RACKS = PlanNeed(reason=Reason.RACK_VIOLATION, message="1 rack violation can be repaired")
 PATIENT = FACTS.limits.model_copy(update={"pause": 1000.0})
