@@ -70,12 +70,14 @@ def percent_text(share: float) -> str:
 
 
 def deviation_text(share: float, digits: int = 0) -> str:
-    """A deviation from the average, a share of it, in percent: `+12 %`, never `-0 %`.
+    """A deviation from the average, a share of it, in percent: `+12 %`; zero has no sign.
 
     digits: decimals.
     """
     # Adding 0.0 turns -0.0 into 0.0.
-    return f"{round(100 * share, digits) + 0.0:+.{digits}f} %"
+    percent = round(100 * share, digits) + 0.0
+    sign = "+" if percent else ""
+    return f"{percent:{sign}.{digits}f} %"
 
 
 def seconds_text(seconds: float) -> str:

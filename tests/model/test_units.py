@@ -136,7 +136,7 @@ def test_a_time_span_out_of_range_is_reported_with_the_range() -> None:
 
 @pytest.mark.parametrize(
     ("share", "digits", "text"),
-    [(0.124, 0, "+12 %"), (-0.5, 0, "-50 %"), (-0.004, 0, "+0 %"), (-0.004, 1, "-0.4 %")],
+    [(0.124, 0, "+12 %"), (-0.5, 0, "-50 %"), (-0.004, 0, "0 %"), (-0.004, 1, "-0.4 %")],
 )
 def test_a_deviation_has_a_sign_but_is_never_minus_zero(
     share: float, digits: int, text: str

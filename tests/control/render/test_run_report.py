@@ -59,8 +59,8 @@ def test_a_report_has_the_cost_and_the_achieved_balance() -> None:
         "orders-0    1 -> 2  done   1.60 s  1.20 to 1.55 s  2.00 MB  3, 1 retry\n"
         "orders-1    1 -> 2  done   1.60 s               -  2.00 MB  3, 1 retry\n"
         "\n"
-        "broker  load                before           planned            achieved\n"
-        "     1  net_in  3.00 MB/s (+200 %)  1.00 MB/s (+0 %)  2.00 MB/s (+100 %)\n"
+        "broker  load                before          planned            achieved\n"
+        "     1  net_in  3.00 MB/s (+200 %)  1.00 MB/s (0 %)  2.00 MB/s (+100 %)\n"
     )
 
 

@@ -271,8 +271,8 @@ def test_without_a_selected_move_the_detail_is_explained() -> None:
 def test_brokers_show_deviations_now_and_after_the_plan() -> None:
     rows = _cells(broker_table(plan(), 46))
     # The one that deviates most now comes first, as on the overview.
-    assert rows[0] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
-    assert rows[2] == ["3", "-100 %< → +2 %", "-100 %< → +2 %"]
+    assert rows[0] == ["1", "!+200% → -1%", "!+200% → -1%"]
+    assert rows[2] == ["3", "<-100% → +2%", "<-100% → +2%"]
 
 
 def test_replicas_and_loads_are_shown_if_they_fit() -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from model.plan.plan import BrokerChange, Plan
-from model.units import deviation_text, short_text
-from tui.viewmodel.brokers.brokers import bar_role
+from model.units import short_text
+from tui.viewmodel.brokers.brokers import bar_role, marked
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.brokers.headline import tolerance_of, whole
@@ -97,24 +97,19 @@ def _counts(broker: BrokerChange) -> str:
 
 
 def _off(broker: BrokerChange, plan: Plan, key: str, layout: _Layout) -> Cell:
-    """`+200 %! → +2 %` and its bar: `!` is above the tolerance band, `<` below it."""
+    """`!+200% → +2%` and its bar: `!` is above the tolerance band, `<` below it."""
     if key not in broker.deviation_after:
         return cell("drained", Role.MUTED)
     tolerance = tolerance_of(plan.goals, key)
     before, after = broker.deviation_before[key], broker.deviation_after[key]
-    words = (_marked(before, tolerance), Span(" → "), _marked(after, tolerance))
+    words = (
+        Span(*marked(before, tolerance)),
+        Span(" → "),
+        Span(*marked(after, tolerance)),
+    )
     if not layout.bar:
         return words
     blank = Span(" " * max(1, OFF - sum(len(span.text) for span in words)))
     deviation = Deviation(now=before, after=after, tolerance=tolerance)
     role = bar_role(before, tolerance)
     return (*words, blank, *diverging(deviation, layout.axis, layout.bar, role))
-
-
-def _marked(deviation: float, tolerance: float) -> Span:
-    text = deviation_text(deviation)
-    if deviation > tolerance:
-        return Span(f"{text}!", Role.OVER)
-    if deviation < -tolerance:
-        return Span(f"{text}<", Role.UNDER)
-    return Span(text)

@@ -16,7 +16,7 @@ from model.units import short_text
 from tui.viewmodel.brokers.bars import sparkline
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
-from tui.viewmodel.brokers.headline import NAMES, amount, tolerance_of, whole
+from tui.viewmodel.brokers.headline import NAMES, amount, percent, tolerance_of, whole
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
 from tui.viewmodel.memoize import memoized_while
@@ -354,9 +354,9 @@ def _figure(gauge: Gauge | None, resource: Resource) -> Cell:
 
 
 def _history(broker: BrokerId, worst: str, facts: _Facts) -> Cell:
-    """The latest loads of the resource that deviates most, on the scale of their largest."""
-    loads = facts.recent.of(broker, worst.partition("@")[0])
-    scale = max((load for load in loads if load is not None), default=0.0)
+    """The latest loads of the resource that deviates most, on the scale of all brokers."""
+    resource = worst.partition("@")[0]
+    loads, scale = facts.recent.of(broker, resource), facts.recent.most.get(resource, 0.0)
     return cell(sparkline(loads, scale, HISTORY - 1), Role.MUTED)
 
 
@@ -368,8 +368,8 @@ def bar_role(deviation: float, tolerance: float) -> Role:
 
 
 def marked(deviation: float, tolerance: float) -> tuple[str, Role]:
-    """`!+62%` above the tolerance band, `<-58%` below it, `+2%` inside."""
-    text = f"{whole(deviation):+d}%"
+    """`!+62%` above the tolerance band, `<-58%` below it, `+2%` or `0%` inside."""
+    text = percent(deviation).replace(" ", "")
     if deviation > tolerance:
         return f"!{text}", Role.OVER
     if deviation < -tolerance:

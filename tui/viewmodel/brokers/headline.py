@@ -7,7 +7,7 @@ from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
-from model.units import bytes_text, cores_text, count_text, rate_text
+from model.units import bytes_text, cores_text, count_text, deviation_text, rate_text
 from tui.viewmodel.brokers.gauges import SHORT, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten_words
 from tui.viewmodel.memoize import memoized
@@ -140,7 +140,7 @@ def amount(resource: Resource | str, value: float) -> str:
 
 def percent(deviation: float) -> str:
     """A deviation with its sign: `+12 %`."""
-    return f"{whole(deviation):+d} %"
+    return deviation_text(whole(deviation) / 100)
 
 
 def whole(deviation: float) -> int:

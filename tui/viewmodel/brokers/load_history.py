@@ -1,6 +1,6 @@
 """The brokers' loads in the last minutes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,8 @@ class Recent:
     """A few samples over the whole span, indexed by broker."""
 
     samples: tuple[dict[BrokerId, dict[str, float]], ...] = ()
+    most: dict[str, float] = field(default_factory=dict)
+    """The largest load of any broker in them, by resource."""
 
     def of(self, broker: BrokerId, resource: str) -> list[float | None]:
         """One broker's loads, oldest first; None where it is missing."""
@@ -66,7 +68,13 @@ class Trail:
         last = len(self.samples) - 1
         count = min(DRAWN, last + 1)
         at = sorted({round(last * i / max(1, count - 1)) for i in range(count)})
-        return Recent(tuple(_by_broker(self.samples[i]) for i in at))
+        samples = [self.samples[i] for i in at]
+        most: dict[str, float] = {}
+        for sample in samples:
+            largest = sample.loads.max(axis=0, initial=0.0).tolist()
+            for resource, load in zip(sample.resources, largest, strict=True):
+                most[resource] = max(load, most.get(resource, 0.0))
+        return Recent(tuple(map(_by_broker, samples)), most)
 
     @property
     def span_s(self) -> float:

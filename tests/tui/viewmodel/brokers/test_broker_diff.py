@@ -19,7 +19,7 @@ def test_bars_are_drawn_where_there_is_room() -> None:
     keys = len(plan().levels)
     wide = _rows(plan(), 90)
     assert all(row.count(PLANNED) == keys for row in wide.values())
-    assert "+200 %! → -1 %" in wide["1"]
+    assert "!+200% → -1%" in wide["1"]
     assert not any(PLANNED in row for row in _rows(plan(), 55).values())
 
 

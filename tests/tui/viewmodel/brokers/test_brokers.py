@@ -188,7 +188,7 @@ def test_a_wide_table_has_a_sparkline_of_each_broker() -> None:
         trail = trail.with_sample(at, judged(snapshot))
     table = broker_table(solving(), GOALS, 160, 0, trail.recent)
     at = [c.key for c in table.columns].index("history")
-    assert [plain(row.cells[at]).strip() for row in table.rows] == ["█▃█", "▁█▁", "▁█▁"]
+    assert [plain(row.cells[at]).strip() for row in table.rows] == ["█▃█", "▁▃▁", "▁▃▁"]
 
 
 def test_a_long_history_is_thinned_out_evenly() -> None:
