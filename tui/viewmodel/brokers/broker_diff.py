@@ -102,11 +102,7 @@ def _off(broker: BrokerChange, plan: Plan, key: str, layout: _Layout) -> Cell:
         return cell("drained", Role.MUTED)
     tolerance = tolerance_of(plan.goals, key)
     before, after = broker.deviation_before[key], broker.deviation_after[key]
-    words = (
-        Span(*marked(before, tolerance)),
-        Span(" → "),
-        Span(*marked(after, tolerance)),
-    )
+    words = (Span(*marked(before, tolerance)), Span(" → "), Span(*marked(after, tolerance)))
     if not layout.bar:
         return words
     blank = Span(" " * max(1, OFF - sum(len(span.text) for span in words)))
