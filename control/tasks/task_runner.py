@@ -249,6 +249,9 @@ class TaskRunner:
 
         self._mark(over=True)
         self._change(finished)
+        if self._reason:
+            # Such as a topic that was deleted, or a dead broker that keeps its throttle.
+            self._parts.say(f"its last run: {self._reason}")
         lost = min_isr_text(at_min_isr, self.task.brokers)
         if lost and not self.task.plans:
             self._parts.say(f"warning: {lost}")

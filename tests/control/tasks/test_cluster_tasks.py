@@ -162,6 +162,8 @@ def test_a_topic_deleted_before_a_run_is_resumed_is_skipped(tmp_path: Path) -> N
     assert {len(held) for held in at.lists} == {3}
     assert "returns-0 no longer exists" in notes
     assert "returns no longer exists" in at.said
+    (reason,) = [said for said in at.said if said.startswith("its last run: ")]
+    assert "1 of 3 moves could not be made, the first of returns-0" in reason
 
 
 def test_a_task_whose_topics_are_all_deleted_fails_and_says_so(tmp_path: Path) -> None:
