@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from model.bounded import MOST_BYTES, InvalidJson, parse_json, read_bytes
+from model.bounded import MOST_BYTES, InvalidJson, parse_json, read_bytes, refuse_named_pipe
 from model.errors import ConfigError
 from model.units import listed
 
@@ -38,8 +38,10 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 def read_json(path: Path) -> Any:
     """Parse a JSON file that another tool wrote.
 
-    Raises ConfigError: the file cannot be read or is not valid JSON; the line is named.
+    Raises ConfigError: the file cannot be read, is a named pipe or is not valid JSON; the line is
+    named.
     """
+    refuse_named_pipe(path)
     try:
         return parse_json(read_text(path))
     except InvalidJson as exc:
@@ -80,6 +82,7 @@ def read_table(
     Raises ConfigError: the header lacks a required column or has one that is not known or stands
     twice; while rows are read, one with another number of cells.
     """
+    refuse_named_pipe(path)
     reader = csv.reader(read_text(path).splitlines(), skipinitialspace=True)
     header = next((row for row in reader if any(row)), None)
     if header is None:

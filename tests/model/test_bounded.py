@@ -18,6 +18,7 @@ from model.bounded import (
     read_bytes,
 )
 from model.errors import ConfigError
+from model.exchange.text_files import read_json
 from model.files import read_document
 
 JSON = st.recursive(
@@ -153,6 +154,8 @@ def test_a_named_pipe_in_place_of_a_document_is_refused(tmp_path: Path) -> None:
     for path in (pipe, tmp_path / "link.plan"):
         with pytest.raises(ConfigError, match=r"\.plan: it is a named pipe; give a file"):
             read_document(path, "plimsoll.plan", 1)
+        with pytest.raises(ConfigError, match=r"\.plan: it is a named pipe; give a file"):
+            read_json(path)
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(pipe)
 
