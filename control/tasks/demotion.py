@@ -291,7 +291,10 @@ def refuse_part(
     all live brokers; the leaders of others do not return now, nor do those that have before.
     """
     if not {*demoted} & {*brokers} and not demotions(tasks, brokers):
-        raise GuardrailRefused(f"{brokers_text(brokers)} was not demoted; nothing is to be undone")
+        was = "was" if len(brokers) == 1 else "were"
+        raise GuardrailRefused(
+            f"{brokers_text(brokers)} {was} not demoted; nothing is to be undone"
+        )
     for task in demotions(tasks, brokers):
         later = tasks[tasks.index(task) :]
         ended = [t for t in later if t.operation in ENDS and t.phase is TaskPhase.DONE]

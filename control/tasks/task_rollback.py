@@ -166,6 +166,7 @@ class TaskAwareExecutor:
     ) -> None:
         """say: hears what became of cordons."""
         self._executor = executor
+        self._files = files
         self._of = partial(TaskRollback.of, files, journal_dir)
         self._now_ms = now_ms
         self._say = say
@@ -182,7 +183,10 @@ class TaskAwareExecutor:
     def notes(self, plan: Plan) -> list[str]:
         """What ends with a rollback, and what stays, in sentences."""
         found = self._of(plan)
-        return [] if found is None else found.notes
+        if found is not None:
+            return found.notes
+        _, unreadable = self._files.readable(plan.cluster_id)
+        return [f"{why}. If the run is that task's, its marks stay" for why in unreadable]
 
     def end(self, plan: Plan, by: str) -> None:
         """End what belongs to a rollback that has nothing to move."""

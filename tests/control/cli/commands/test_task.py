@@ -264,6 +264,16 @@ def test_the_run_of_an_open_task_is_not_rolled_back(at: SimulatedTask) -> None:
     assert (lists, at.states, at.cordons) == (PLACES, {}, {})
 
 
+def test_a_rollback_names_files_of_tasks_that_may_have_set_marks(at: SimulatedTask) -> None:
+    task = answer("broker", "remove", "4", *CHANGING)["task_id"]
+    damaged = at.files.path(task)
+    damaged.write_text("{")
+    said = plimsoll("rollback", *CHANGING).stderr
+    assert str(damaged) in said
+    assert "If the run is that task's, its marks stay" in said
+    assert at.states == {4: BrokerState.DRAINING}
+
+
 def test_a_rollback_that_is_refused_leaves_the_mark(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     at.cluster.kill(BrokerId(4))
