@@ -55,6 +55,8 @@ SLOW = ("--throttle", "1MB/s")
 """At this rate the first copies take seconds, so that the kill hits the run."""
 COPIED = 200_000.0
 """Bytes of each partition that such copies begin with."""
+LONG_COPIED = 4_000_000.0
+"""The same where copies take half a minute."""
 
 
 @pytest.fixture
@@ -213,8 +215,13 @@ def test_healing_is_continued_by_the_loop_of_another_host(
 def test_a_run_ends_though_the_broker_of_a_replica_that_stays_dies(
     cluster: LocalCluster, hosts: ArchivedHosts, tmp_path: Path
 ) -> None:
-    """Its move never ended, since each new record of the producers counted as progress."""
-    load = under_load(cluster, PLACES, COPIED)
+    """Its move never ended, since each new record of the producers counted as progress.
+
+    The copies take longer than the cluster needs to fence the dead broker, whose throttle stays.
+    """
+    cluster.create_topic(TOPIC, PLACES)
+    load = loaded(cluster, TOPIC, LONG_COPIED, partitions=PARTITIONS, rate=4_000_000.0)
+    load.shift([1.0] * PARTITIONS, 200_000.0)
     shell, dead = hosts.host(), BrokerId(3)
     with shell.start("broker", "replace", "2", "5", *SLOW, "--allow-changes", "--yes") as running:
         wait_for_requests(running, shell, 2)
@@ -235,5 +242,7 @@ def test_a_run_ends_though_the_broker_of_a_replica_that_stays_dies(
     # Kafka does so within five minutes.
     elected = shell.plimsoll("elect-leaders", "--allow-changes", "--yes")
     assert elected.returncode == 0, elected.stderr
+    cleaned = shell.plimsoll("cleanup", "--allow-changes")
+    assert cleaned.returncode == 0, cleaned.stderr
     assert settled(cluster.bootstrap, TOPIC, tmp_path) == replaced
     assert_exact(load)
