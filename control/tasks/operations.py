@@ -203,11 +203,16 @@ def refuse_marked(
     for mark in marks:
         if mark.cluster_id != cluster_id or mark.broker not in brokers or mark.state in replaced:
             continue
-        end = {
-            BrokerState.DEMOTED: f"undemote {mark.broker}",
-            BrokerState.MAINTENANCE: f"maintenance {mark.broker} off",
-        }.get(BrokerState(mark.state), f"include {mark.broker}")
         raise GuardrailRefused(
             f"broker {mark.broker} is {mark.state} ({mark.reason}, by {mark.by}); end that with "
-            f"plimsoll broker {end} first"
+            f"{ending_of(mark)} first"
         )
+
+
+def ending_of(mark: BrokerMark) -> str:
+    """The command that ends a mark: `plimsoll broker include 4`."""
+    end = {
+        BrokerState.DEMOTED: f"undemote {mark.broker}",
+        BrokerState.MAINTENANCE: f"maintenance {mark.broker} off",
+    }.get(BrokerState(mark.state), f"include {mark.broker}")
+    return f"plimsoll broker {end}"

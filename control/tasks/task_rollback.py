@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from control.tasks.broker_marks import BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
-from control.tasks.operations import OPERATIONS
+from control.tasks.operations import OPERATIONS, ending_of
 from control.tasks.task_cordons import end_cordons, task_cordon
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_runner import unmark
@@ -103,7 +103,11 @@ class TaskRollback:
             if mark.broker not in task.brokers:
                 continue
             if mark.key in kept:
-                yield f"broker {mark.broker} stays {mark.state} ({mark.reason}, by {mark.by})"
+                why = f"{mark.reason}, by {mark.by}"
+                yield (
+                    f"broker {mark.broker} stays {mark.state} ({why}), which may undo the "
+                    f"rollback; {ending_of(mark)} ends that"
+                )
             else:
                 yield f"with the rollback, broker {mark.broker} is no longer {mark.state}"
 

@@ -245,6 +245,7 @@ def test_a_mark_that_someone_else_has_set_outlasts_a_rollback(at: SimulatedTask)
     plimsoll("broker", "exclude", "4", "--reason", "old disks")
     said = plimsoll("rollback", *CHANGING).stderr
     assert "broker 4 stays excluded (old disks, by " in said
+    assert "which may undo the rollback; plimsoll broker include 4 ends that" in said
     assert at.states == {4: BrokerState.EXCLUDED}
 
 
