@@ -18,7 +18,7 @@ from control.loop.dependencies import UNWATCHED, LoopParts, LoopSettings, LoopWa
 from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.planning.planner import planner
-from control.settings.auto_limits import EAGER, AutoLimits
+from control.settings.auto_limits import EAGER, AutoLimits, unattended
 from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.policy_file import PolicyFile
@@ -520,7 +520,7 @@ def loop(
             bootstrap=bootstrap_of(settings),
             name=settings.name,
             mode=mode,
-            goals=settings.goals,
+            goals=unattended(settings.goals) if mode is Mode.AUTO else settings.goals,
             solve=settings.solve,
             effort=effort,
             limits=limits,

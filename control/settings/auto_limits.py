@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import partial
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -98,6 +98,8 @@ EAGER = AutoLimits(
 )
 """For the local cluster, and for shared storage where a move takes a second."""
 
+DAY_S: Final = 86_400.0
+
 NAMED = {"conservative": CONSERVATIVE, "eager": EAGER}
 
 
@@ -135,6 +137,21 @@ def tightened(goals: Goals, limits: AutoLimits) -> Goals:
     own = goals.budgets.model_dump()
     tighter = {n: min(v, own.get(n, v)) for n, v in limits.budgets.model_dump().items()}
     return goals.model_copy(update={"budgets": Budgets(**(own | tighter))})
+
+
+def unattended(goals: Goals) -> Goals:
+    """The goals of `--auto`: nothing returns within a day, also on shared and tiered storage.
+
+    Loads that change all the time would move partitions to and fro there every hour. Cooldowns that
+    were set stay as they are.
+    """
+    if "cooldown" in goals.model_fields_set:
+        return goals
+    cooldown = {
+        kind: rest.model_copy(update={"return_window_s": max(DAY_S, rest.return_window_s)})
+        for kind, rest in goals.cooldown.items()
+    }
+    return goals.model_copy(update={"cooldown": cooldown})
 
 
 def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[str, ...]:

@@ -301,7 +301,7 @@ def _is_file(what: str) -> bool:
 
 def _policy(text: str, settings: "Settings") -> "TrialPolicy":
     """A policy `[LABEL=]NAME` of the settings, or `[LABEL=]FILE`."""
-    from control.settings.auto_limits import NAMED, limits_named
+    from control.settings.auto_limits import NAMED, limits_named, unattended
     from control.settings.settings import load
     from control.simulation.policy_trial import TrialPolicy
     from lab.time_lapse.time_lapse_executor import COPY_RATE
@@ -331,7 +331,7 @@ def _policy(text: str, settings: "Settings") -> "TrialPolicy":
     return TrialPolicy(
         name=label or name,
         limits=limits,
-        goals=settings.goals,
+        goals=unattended(settings.goals),
         triggers=settings.triggers,
         schedule=settings.schedule,
         effort=settings.solve.effort if limits.effort is None else limits.effort,

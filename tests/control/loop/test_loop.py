@@ -613,6 +613,14 @@ def test_the_effort_of_a_policy_takes_precedence_in_auto(
     assert loop.settings.effort is expected
 
 
+@pytest.mark.parametrize(("mode", "window_s"), [(Mode.AUTO, 86_400), (Mode.APPROVE, 3600)])
+def test_only_auto_lets_nothing_return_within_a_day_on_any_storage(
+    tmp_path: Path, mode: Mode, window_s: float
+) -> None:
+    loop = compose.loop(Settings(bootstrap_server="127.0.0.1:1", state_dir=tmp_path), mode=mode)
+    assert loop.settings.goals.cooldown[StorageKind.SHARED].return_window_s == window_s
+
+
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:
     bench = build(one_of_twelve_dead())
     with bench.loop as loop:

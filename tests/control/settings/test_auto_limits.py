@@ -2,9 +2,18 @@
 
 import pytest
 
-from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, limits_named, refusals
+from control.settings.auto_limits import (
+    CONSERVATIVE,
+    EAGER,
+    AutoLimits,
+    limits_named,
+    refusals,
+    unattended,
+)
 from model.errors import ConfigError
+from model.goals.goals import Cooldown, Goals
 from model.plan.plan import Plan
+from model.snapshot.snapshot import StorageKind
 from solver.solve import solve
 from tests.support.control.loop_parts import EASY, MB, WORK, cluster
 
@@ -46,6 +55,17 @@ def test_bytes_count_against_their_limit(five_moves: Plan) -> None:
     )
     limits = EAGER.model_copy(update={"bytes": 49})
     assert refusals(copies, limits) == ("the plan has bytes = 50, the limit is 49",)
+
+
+def test_nothing_returns_within_a_day_unless_cooldowns_are_set() -> None:
+    goals = Goals()
+    before, after = goals.cooldown, unattended(goals).cooldown
+    assert {kind: rest.return_window_s for kind, rest in after.items()} == dict.fromkeys(
+        StorageKind, 86_400
+    )
+    assert [rest.rest_s for rest in after.values()] == [rest.rest_s for rest in before.values()]
+    own = Goals(cooldown={StorageKind.SHARED: Cooldown(rest_s=0, return_window_s=60)})
+    assert unattended(own) is own
 
 
 def test_configured_limits_override_the_built_in_ones() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from control.settings.auto_limits import EAGER, AutoLimits
+from control.settings.auto_limits import EAGER, AutoLimits, unattended
 from control.settings.trigger_table import Response, TriggerTable
 from control.simulation.outcome import PolicyOutcome
 from control.simulation.policy_trial import Trial, TrialPolicy, try_policy
@@ -19,7 +19,7 @@ from lab.time_lapse.load_shapes import shapes_of
 from lab.time_lapse.time_lapse_cluster import Course
 from lab.time_lapse.varying_loads import SteadyLoads, synthetic_start
 from model.goals.goals import Goals, SolveLimits
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot, StorageKind
 from model.stop_rules import Reaction, StopRules
 
 DAY_S = 86_400.0
@@ -136,6 +136,22 @@ def test_loads_that_are_hard_to_balance_undo_no_moves(shape: str) -> None:
     outcome = try_policy(policy(), trial(skewed(), 24, "", shape))
     assert outcome.leader_changes > 0
     assert outcome.undone == 0
+
+
+def test_on_shared_storage_moves_return_within_a_day_only_where_that_is_configured() -> None:
+    found = start()
+    shared = [
+        topic.model_copy(update={"storage": StorageKind.SHARED}) for topic in found.header.topics
+    ]
+    header = found.header.model_copy(update={"topics": tuple(shared)})
+    swapping = trial(Snapshot(header, found.partitions), 24, "", "swap")
+    hourly, daily = (
+        try_policy(replace(policy(), goals=goals), swapping)
+        for goals in (Goals(), unattended(Goals()))
+    )
+    assert hourly.undone > 0.01 * hourly.moves
+    assert daily.moves > 0
+    assert daily.undone == 0
 
 
 def test_memory_holds_no_more_than_a_day_of_moves() -> None:
