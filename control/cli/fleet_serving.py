@@ -340,7 +340,9 @@ class _Cluster:
                     service_of(balancing, options, shared.output, member.state, around)
                 )
                 control = opened.enter_context(
-                    contextlib.closing(ControlApi(member.state, service.actions))
+                    contextlib.closing(
+                        ControlApi(member.state, service.actions, service.simulations)
+                    )
                 )
                 opened.callback(self._detach)
                 self._service, member.control = service, control

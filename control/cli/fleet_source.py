@@ -58,10 +58,11 @@ def _brokers(client: ControlClient) -> str:
     from model.snapshot.snapshot import Resource
 
     try:
-        found = client.get("/api/v1/status", StatusAnswer).brokers
+        found = client.get("/api/v1/status?partitions=false", StatusAnswer).brokers
     except PlimsollError:
         return ""  # not observed yet
-    return brokers_table(found, [r for r in Resource if any(r in b.load for b in found)])
+    shown = [r for r in Resource if any(r in b.load for b in found)]
+    return brokers_table(found, shown, in_words=True)
 
 
 def _decisions(client: ControlClient) -> str:

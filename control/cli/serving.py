@@ -42,6 +42,7 @@ from control.service.notifications import Notifications, NotifyHandler, receiver
 from control.service.operator_actions import OperatorActions
 from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
+from control.service.simulations import Simulations
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.notify_table import ReceiverTable
 from control.settings.service_table import CruiseControlAccess, ServiceTable
@@ -209,7 +210,8 @@ def service_of(
         receivers = receivers_of(settings.notify)
         control = opened.enter_context(ControlSocket(settings.state_dir))
         actions = OperatorActions(settings.state_dir, state)
-        site = ControlSite(control, actions)
+        simulations = opened.enter_context(Simulations())
+        site = ControlSite(control, actions, simulations)
         cruise = _cruise_control(settings, state, actions, opened)
         metrics = _metrics(settings.service, opened)
         listener = HttpListener(
@@ -230,7 +232,9 @@ def service_of(
         notifications = opened.enter_context(Notifications(receivers))
         cluster = CLUSTER.get() or settings.name or settings.bootstrap_server or ""
         handlers = [CountingHandler(state), NotifyHandler(notifications, cluster)]
-        service = Service(options, output, state, around, actions, certificate, handlers, parts)
+        service = Service(
+            options, output, state, around, actions, certificate, handlers, simulations, parts
+        )
         if store is not None:
             found = compose.leadership(settings, store, actions, service.policy)
             state.leadership = opened.enter_context(found)
@@ -327,9 +331,10 @@ class Service:
         actions: OperatorActions,
         certificate: CertificateWatch,
         handlers: Sequence[logging.Handler],
+        simulations: Simulations,
         cruise: CruiseControl | None = None,
     ) -> None:
-        self._cruise = cruise
+        self._cruise, self.simulations = cruise, simulations
         self._options, self._output = options, output
         self._state, self._around, self._notifier = state, around, around.notifier
         self._actions, self._certificate = actions, certificate
@@ -458,7 +463,7 @@ class Service:
     def _loop_of(self, balancing: Balancing) -> "Loop":
         """A loop that has not started; ConfigError where a file it needs cannot be used."""
         leadership = self._state.leadership
-        return compose.loop(
+        found = compose.loop(
             balancing.settings,
             mode=balancing.mode,
             limits=balancing.limits,
@@ -474,6 +479,8 @@ class Service:
             ),
             spark=self._around.spark,
         )
+        self.simulations.settings = balancing.settings
+        return found
 
     def _begin(self, loop: "Loop") -> None:
         self._loop = loop

@@ -14,7 +14,6 @@ from control.cli.input_source import snapshot_of
 from control.cli.invocation import Origin
 from control.cli.narration import RunNarrator
 from control.cli.output import Form
-from control.cli.output_types import TaskAnswer
 from control.cli.plan_execution import (
     plan_confirmed,
     refuse_read_only,
@@ -22,7 +21,7 @@ from control.cli.plan_execution import (
     steered_by_signals,
 )
 from control.cli.progress_line import PLAN, shown
-from control.render.task_text import task_text
+from control.render.task_text import task_answer, task_text
 from control.render.text import answer_text
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
@@ -245,12 +244,6 @@ def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOption
 def print_line(sentence: str) -> None:
     """Print a sentence on stderr."""
     sys.stderr.write(f"plimsoll: {sentence}\n")
-
-
-def task_answer(files: TaskFiles, task: BrokerTask) -> TaskAnswer:
-    """A task as JSON has it."""
-    worked_on = task.is_open and files.is_worked_on(task.task_id)
-    return TaskAnswer.of(task, open=task.is_open, worked_on=worked_on)
 
 
 def print_task(files: TaskFiles, task: BrokerTask, output: Form) -> None:

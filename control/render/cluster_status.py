@@ -34,10 +34,12 @@ def cluster_text(
     replication: Replication | None = None,
     notes: Sequence[str] = (),
     in_one_line: bool = False,
+    partitions: bool = True,
 ) -> str:
     """A snapshot as `status` prints it at the time `now_ms`, a table or JSON.
 
-    given: capacities from the operator. silent: brokers that do not answer.
+    partitions: whether JSON lists them. given: capacities from the operator. silent: brokers that
+    do not answer.
     replication: what metadata say of in-sync replicas; None where nobody was asked.
     notes: further sentences. in_one_line: JSON without line breaks, for `--watch`.
     """
@@ -64,6 +66,7 @@ def cluster_text(
         now_ms=now_ms,
         notes=all_notes,
         replication=replication,
+        partitions=partitions,
     )
     if in_one_line:
         return json_of(answer.model_dump(mode="json"), sort_keys=True) + "\n"
@@ -86,8 +89,12 @@ def status_answer(
     now_ms: int,
     notes: Sequence[str],
     replication: Replication | None = None,
+    partitions: bool = True,
 ) -> StatusAnswer:
-    """The output of `status -o json`; unknown values are absent."""
+    """The output of `status -o json`; unknown values are absent.
+
+    partitions: whether they are listed; of thousands, they are most of it.
+    """
     header, racks = snapshot.header, evaluation.rack_violations
     forecast = {} if header.forecast is None else {"forecast": header.forecast}
     return StatusAnswer.of(
@@ -107,7 +114,7 @@ def status_answer(
             "partitions": racks,
         },
         brokers=[_broker(broker, evaluation) for broker in header.brokers],
-        partitions=[_partition(snapshot, i) for i in range(len(snapshot))],
+        partitions=[_partition(snapshot, i) for i in range(len(snapshot) * partitions)],
         **forecast,
     )
 
@@ -186,8 +193,13 @@ def status_text(
     return "\n".join(lines) + "\n\n" + brokers_table(brokers, header.resources)
 
 
-def brokers_table(brokers: Sequence[LoadedBroker], resources: Sequence[Resource]) -> str:
-    """The brokers with their loads and deviations."""
+def brokers_table(
+    brokers: Sequence[LoadedBroker], resources: Sequence[Resource], *, in_words: bool = False
+) -> str:
+    """The brokers with their loads and deviations.
+
+    in_words: headings as on screens, rather than the names of resources in settings.
+    """
     rows = [
         [
             str(b.id),
@@ -197,7 +209,8 @@ def brokers_table(brokers: Sequence[LoadedBroker], resources: Sequence[Resource]
         ]
         for b in brokers
     ]
-    return table(["broker", "rack", "state", *(r.value for r in resources)], rows)
+    named = [r.words if in_words else r.value for r in resources]
+    return table(["broker", "rack", "state", *named], rows)
 
 
 # ---- capacities

@@ -6,6 +6,7 @@ from control.cli.output_types import MarksAnswer, RemovalAnswer, TaskAnswer, Tas
 from control.render.text import table, time_text
 from control.tasks.broker_task import (
     NAMED,
+    BrokerTask,
     Operation,
     TaskPlan,
     TaskProgress,
@@ -13,7 +14,14 @@ from control.tasks.broker_task import (
     task_words,
 )
 from control.tasks.removal import bound_text
+from control.tasks.task_files import TaskFiles
 from model.units import bytes_text, count_text, listed, seconds_text
+
+
+def task_answer(files: TaskFiles, task: BrokerTask) -> TaskAnswer:
+    """A task as JSON has it."""
+    worked_on = task.is_open and files.is_worked_on(task.task_id)
+    return TaskAnswer.of(task, open=task.is_open, worked_on=worked_on)
 
 
 def task_text(task: TaskAnswer) -> str:

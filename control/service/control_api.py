@@ -6,12 +6,13 @@ the server, so that none of them delays a probe.
 
 import asyncio
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aiohttp import web
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from control.cli.output_types import (
     ActionAnswer,
@@ -37,8 +38,17 @@ from control.service.operator_actions import (
     OperatorActions,
 )
 from control.service.service_state import ServiceState
+from control.service.simulations import SimulateParameters, Simulations, simulate_for
+from control.service.task_requests import (
+    CancelParameters,
+    TaskParameters,
+    cancel_task,
+    request_task,
+    task_text,
+    tasks_text,
+)
 from model import __version__
-from model.errors import PlimsollError
+from model.errors import ConfigError, PlimsollError
 from model.printable import printable
 from model.run import MoveState, RunProgress
 
@@ -56,31 +66,48 @@ AUDIT: Final = "audit"
 """Path of the audit log under the prefix of the API, for admins."""
 MOST_ACTIONS: Final = 1000
 """Actions of the audit log that are returned, the newest."""
+WARNING: Final = "Plimsoll-Warning"
+"""The header that says what a document lacks."""
 _THREADS: Final = 4
+_READERS: Final = 2
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
 class ControlApi:
     """Handlers of the control socket; called by the server's thread."""
 
-    def __init__(self, state: ServiceState, actions: OperatorActions) -> None:
-        self._state, self._actions = state, actions
+    def __init__(
+        self, state: ServiceState, actions: OperatorActions, simulations: Simulations | None = None
+    ) -> None:
+        """simulations: None where none may be requested."""
+        self._state, self._actions, self._simulations = state, actions, simulations
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="control")
+        # An archive that does not answer must not keep actions waiting.
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="tasks")
         self._pending = 0
 
     def close(self) -> None:
         """End the threads after the actions in progress."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._workers, self._readers):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
         app.router.add_get(f"{PREFIX}/status", self.status)
         app.router.add_post(f"{PREFIX}/actions/{{action}}", self._act_for_peer)
 
+    def add_reads_to(self, app: web.Application, prefix: str) -> None:
+        """Add the routes of everyone who may read the API."""
+        for path, handler in READS.items():
+            app.router.add_get(f"{prefix}/{path}", partial(handler, self))
+
     def add_actions_to(self, app: web.Application, prefix: str) -> None:
         """Add the routes of clients that have logged in."""
         app.router.add_get(f"{prefix}/service", self.status)
         app.router.add_get(f"{prefix}/{AUDIT}", self.audit)
-        app.router.add_post(f"{prefix}/actions/{{action}}", self.act_for_client)
+        for path, handler in POSTS.items():
+            app.router.add_post(f"{prefix}/{path}", partial(handler, self))
 
     async def status(self, _request: web.Request) -> web.Response:
         """What the service does now."""
@@ -106,17 +133,106 @@ class ControlApi:
             return _invalid(exc)
         return await self._act(request, asked, peer_in(request))
 
+    # ---- tasks on brokers
+
+    async def tasks(self, request: web.Request) -> web.Response:
+        """Those that are open, or all of them."""
+        query = dict(request.query)
+        every = query.pop("all", "false").lower()
+        if query:
+            return refusal(400, f"unknown parameter {printable(next(iter(query)))!r}")
+        if every not in ("true", "false"):
+            return refusal(400, "all is true or false")
+        work = partial(tasks_text, self._actions, every=every == "true")
+        try:
+            text, unreadable = await self._in_thread(work)
+        except PlimsollError as exc:
+            return refusal(503, printable(str(exc)), type(exc).__name__)
+        found = _document(text)
+        if unreadable:
+            found.headers[WARNING] = f"{unreadable} tasks cannot be read; see plimsoll task list"
+        return found
+
+    async def task(self, request: web.Request) -> web.Response:
+        """One of them."""
+        if request.query:
+            return refusal(400, f"unknown parameter {printable(next(iter(request.query)))!r}")
+        work = partial(task_text, self._actions, request.match_info["task"])
+        try:
+            return _document(await self._in_thread(work))
+        except ConfigError as exc:
+            return refusal(404, printable(str(exc)), type(exc).__name__)
+        except PlimsollError as exc:
+            return refusal(503, printable(str(exc)), type(exc).__name__)
+
+    async def request_task(self, request: web.Request) -> web.Response:
+        """Request one."""
+        asked = await _parameters(request, TaskParameters)
+        if isinstance(asked, web.Response):
+            return asked
+        return await self._done(partial(request_task, self._actions, asked, request[CLIENT]))
+
+    async def cancel_task(self, request: web.Request) -> web.Response:
+        """Cancel one."""
+        asked = await _parameters(request, CancelParameters)
+        if isinstance(asked, web.Response):
+            return asked
+        prefix = request.match_info["task"]
+        return await self._done(partial(cancel_task, self._actions, prefix, asked, request[CLIENT]))
+
+    # ---- simulations
+
+    async def simulation(self, request: web.Request) -> web.Response:
+        """The result of the newest simulation."""
+        if request.query:
+            return refusal(400, f"unknown parameter {printable(next(iter(request.query)))!r}")
+        found = None if self._simulations is None else self._simulations.newest
+        if found is None:
+            return refusal(404, "no simulation has been requested since the start of the service")
+        if found.text:
+            return _document(found.text)
+        if found.why:
+            return refusal(409, printable(found.why), "ConfigError")
+        running = refusal(202, f"the simulation that {found.by} requested is running", "")
+        running.headers["Retry-After"] = "5"
+        return running
+
+    async def simulate(self, request: web.Request) -> web.Response:
+        """Begin a simulation."""
+        asked = await _parameters(request, SimulateParameters)
+        if isinstance(asked, web.Response):
+            return asked
+        simulations = self._simulations
+        if simulations is None:
+            return refusal(404, "this service does not simulate")
+        view = self._state.view
+        snapshot = None if view is None else view.snapshot
+        work = partial(simulate_for, simulations, self._actions, asked, snapshot, request[CLIENT])
+        return await self._done(work, status=202)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def _done(self, work: Callable[[], str], status: int = 200) -> web.Response:
+        """Do what a client requests; respond with the document that it returns."""
+        if self._pending >= MOST_PENDING:
+            return refusal(503, f"{MOST_PENDING} actions are in progress; try again")
+        self._pending += 1
+        try:
+            # Once begun, an action is not abandoned with its client.
+            running = asyncio.get_running_loop().run_in_executor(self._workers, work)
+            return _document(await asyncio.shield(running), status)
+        except PlimsollError as exc:
+            return refusal(409, printable(str(exc)), type(exc).__name__)
+        finally:
+            self._pending -= 1
+
     async def act_for_client(self, request: web.Request) -> web.Response:
         """Do what a client requests that has logged in."""
         client = request[CLIENT]
-        if request.content_type != "application/json":
-            # A web page can make a browser that has logged in send forms, but no JSON.
-            return refusal(415, "send JSON, with Content-Type: application/json")
-        data = await request.read()
-        try:
-            asked = ActionParameters.model_validate_json(data)
-        except ValidationError as exc:
-            return _invalid(exc)
+        asked = await _parameters(request, ActionParameters)
+        if isinstance(asked, web.Response):
+            return asked
         named = ActionRequest(by=client.name, plan_hash=asked.plan_hash, rate=asked.rate)
         return await self._act(request, named, UNKNOWN, client.address or "unknown")
 
@@ -126,20 +242,39 @@ class ControlApi:
         name = request.match_info["action"]
         if name not in list(Action):
             return refusal(404, f"there is no such action; there are {', '.join(Action)}")
-        if self._pending >= MOST_PENDING:
-            return refusal(503, f"{MOST_PENDING} actions are in progress; try again")
         via = AuditVia.HTTP if client else AuditVia.SOCKET
-        work = partial(self._actions.perform, Action(name), asked, peer, via, client)
-        loop = asyncio.get_running_loop()
-        self._pending += 1
-        try:
-            # Once begun, an action is not abandoned with its client.
-            result = await asyncio.shield(loop.run_in_executor(self._workers, work))
-        except PlimsollError as exc:
-            return refusal(409, printable(str(exc)), type(exc).__name__)
-        finally:
-            self._pending -= 1
-        return _document(json_text(ActionAnswer.of(result, action=name)))
+
+        def work() -> str:
+            result = self._actions.perform(Action(name), asked, peer, via, client)
+            return json_text(ActionAnswer.of(result, action=name))
+
+        return await self._done(work)
+
+
+READS: Final = {
+    "tasks": ControlApi.tasks,
+    "tasks/{task}": ControlApi.task,
+    "simulate": ControlApi.simulation,
+}
+"""Handlers of everyone who may read the API, by their paths under its prefix."""
+POSTS: Final = {
+    "actions/{action}": ControlApi.act_for_client,
+    "tasks": ControlApi.request_task,
+    "tasks/{task}/cancel": ControlApi.cancel_task,
+    "simulate": ControlApi.simulate,
+}
+"""Handlers of operators who have logged in."""
+
+
+async def _parameters(request: web.Request, form: type[M]) -> "M | web.Response":
+    """The body as parameters; a response where it is not valid."""
+    if request.content_type != "application/json":
+        # A web page can make a browser that has logged in send forms, but no JSON.
+        return refusal(415, "send JSON, with Content-Type: application/json")
+    try:
+        return form.model_validate_json(await request.read())
+    except ValidationError as exc:
+        return _invalid(exc)
 
 
 def _invalid(exc: ValidationError) -> web.Response:
@@ -163,9 +298,12 @@ def refusal(status: int, text: str, error: str = "ConfigError") -> web.Response:
     return web.Response(status=status, text=text + "\n", headers=headers)
 
 
-def _document(text: str) -> web.Response:
+def _document(text: str, status: int = 200) -> web.Response:
     return web.Response(
-        text=text, content_type="application/json", headers={"Cache-Control": "no-store"}
+        status=status,
+        text=text,
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
     )
 
 

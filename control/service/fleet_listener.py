@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from control.render.text import json_text
-from control.service.control_api import AUDIT, ControlApi, refusal
+from control.service.control_api import AUDIT, POSTS, READS, ControlApi, refusal
 from control.service.control_api import PREFIX as CONTROL
 from control.service.control_socket import ControlSocket
 from control.service.fleet import FleetMember, fleet_answer
@@ -79,8 +79,8 @@ class FleetListener(ServerThread):
                 prefix, own = f"{CLUSTERS}/{member.name}", registry_of(member.state)
                 api = ReadApi(member.state)
                 opened.callback(api.close)
-                if acts:
-                    _add_actions(of_tcp, f"{prefix}{API}", member)
+                if self._api:
+                    _add_control(of_tcp, f"{prefix}{API}", member, acts=acts)
                 add_reads(of_tcp, prefix, member.state, own, api if self._api else None)
                 add_reads(of_unix, prefix, member.state, own, api)
             of_unix_socket = serving_on(of_unix, self._control.listening, IDLE_S)
@@ -120,8 +120,8 @@ def ready(members: Sequence[FleetMember]) -> tuple[int, str]:
     return 200, f"ok; {words}" if words else "ok"
 
 
-def _add_actions(app: web.Application, prefix: str, member: FleetMember) -> None:
-    """Add what operators that have logged in may ask of a cluster."""
+def _add_control(app: web.Application, prefix: str, member: FleetMember, *, acts: bool) -> None:
+    """Add what a cluster's own service answers; acts: what operators may ask of it, too."""
 
     def of(
         call: Callable[[ControlApi, web.Request], Awaitable[web.Response]],
@@ -135,9 +135,14 @@ def _add_actions(app: web.Application, prefix: str, member: FleetMember) -> None
 
         return handler
 
+    for path, read in READS.items():
+        app.router.add_get(f"{prefix}/{path}", of(read))
+    if not acts:
+        return
     app.router.add_get(f"{prefix}/service", of(ControlApi.status))
     app.router.add_get(f"{prefix}/{AUDIT}", of(ControlApi.audit))
-    app.router.add_post(f"{prefix}/actions/{{action}}", of(ControlApi.act_for_client))
+    for path, post in POSTS.items():
+        app.router.add_post(f"{prefix}/{path}", of(post))
 
 
 async def _api_off(_request: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import logging
 import operator
+import re
 import socket
 import threading
 from abc import abstractmethod
@@ -36,6 +37,7 @@ from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
 from control.service.server_tls import ServerTls, TlsAcceptor
 from control.service.service_state import ServiceState
+from control.service.simulations import Simulations
 from control.settings.service_table import ListenAddress
 from model.closing import Closing
 from model.errors import ConfigError, PortTaken
@@ -97,6 +99,8 @@ class ControlSite:
 
     socket: ControlSocket
     actions: OperatorActions
+    simulations: Simulations | None = None
+    """None where none may be requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +229,11 @@ class HttpListener(ServerThread):
             doors = opened.enter_context(Doorkeeper(self._access.logins))
             of_tcp = usual(api if self._api else None, doors=doors, has_tls=bool(self._access.tls))
             if self._control is not None:
-                control = ControlApi(self._state, self._control.actions)
+                site = self._control
+                control = ControlApi(self._state, site.actions, site.simulations)
                 opened.callback(control.close)
+                if self._api:
+                    control.add_reads_to(of_tcp, API)
                 if self._api and self._access.logins is not None:
                     control.add_actions_to(of_tcp, API)
                 of_unix, listening = usual(api, control), self._control.socket.listening
@@ -241,12 +248,12 @@ class HttpListener(ServerThread):
                 serving = serving_on(of_metrics, self._metrics, self._idle_s)
                 await opened.enter_async_context(serving)
             if self._cruise_control is not None:
-                site = self._cruise_control
-                guards = opened.enter_context(Doorkeeper(site.access.logins))
+                cruise = self._cruise_control
+                guards = opened.enter_context(Doorkeeper(cruise.access.logins))
                 of_cruise = cruise_control_application(
-                    site.parts.api, guards, has_tls=bool(site.access.tls)
+                    cruise.parts.api, guards, has_tls=bool(cruise.access.tls)
                 )
-                serving = serving_on(of_cruise, site.socket, self._idle_s, site.access.tls)
+                serving = serving_on(of_cruise, cruise.socket, self._idle_s, cruise.access.tls)
                 await opened.enter_async_context(serving)
             await ended.wait()
 
@@ -466,7 +473,10 @@ async def _refusal(
 
 def _is_action(request: web.Request) -> bool:
     """Whether a path on the port is that of an action; there is none without logins."""
-    return _path_in_cluster(request).startswith(f"{API}/actions/")
+    return _ACTING.fullmatch(_path_in_cluster(request)) is not None
+
+
+_ACTING: Final = re.compile(rf"{API}/(actions/.*|tasks|tasks/.*|simulate)")
 
 
 def _path_in_cluster(request: web.Request) -> str:
@@ -527,12 +537,16 @@ async def _document(api: ReadApi | None, request: web.Request) -> web.Response:
         return text_response(404, "the API is off; set api = true in [service]")
     name, asked = request.match_info["document"], dict(request.query)
     last = asked.pop("last", "1") if name == "why" else "1"
+    partitions = (asked.pop("partitions", "true") if name == "status" else "true").lower()
     if asked:
         return text_response(400, f"unknown parameter {printable(next(iter(asked)))!r}")
     if not (last.isascii() and last.isdigit() and 1 <= len(last) <= MOST_DIGITS and int(last)):
         return text_response(400, "last is a number of decisions, from 1")
+    if partitions not in ("true", "false"):
+        return text_response(400, "partitions is true or false")
+    status = partial(api.status, partitions=partitions == "true")
     calls: dict[str, Callable[[], Awaitable[str]]]
-    calls = {"status": api.status, "plan": api.plan, "why": partial(api.why, int(last))}
+    calls = {"status": status, "plan": api.plan, "why": partial(api.why, int(last))}
     if name not in calls:
         return text_response(404, f"there is no such document; there are {', '.join(calls)}")
     try:

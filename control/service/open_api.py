@@ -3,6 +3,7 @@
 OpenAPI 3.1, whose schemas are JSON Schema 2020-12.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,21 +17,27 @@ from control.cli.output_types import (
     AuditAnswer,
     CtlStatusAnswer,
     PlanAnswer,
+    SimulateAnswer,
     StatusAnswer,
+    TaskAnswer,
+    TasksAnswer,
     WhyAnswer,
 )
 from control.service.logins import Role
 from control.service.operator_actions import Action, ActionParameters
+from control.service.simulations import SimulateParameters
+from control.service.task_requests import CancelParameters, TaskParameters
 from model.exchange.json_schemas import schema_of
 
 API: Final = "/api/v1"
 OPEN_API: Final = "/openapi.json"
 REASON: Final = "One sentence on why."
 ERRORS: Final = {
+    "202": "Still being computed; ask again.",
     "400": "The parameters or the body are not valid.",
     "401": "Log in with a name and password, or a bearer token.",
     "403": "The role of the login does not suffice.",
-    "404": "There is no such path, or `api` in `[service]` is off.",
+    "404": "There is no such path, task or result, or `api` in `[service]` is off.",
     "409": "The service refuses: the header `Plimsoll-Error` names the class of the error.",
     "413": "The body is too large, or there must be none.",
     "415": "The body is not JSON.",
@@ -55,6 +62,10 @@ class Route:
     query: Mapping[str, Mapping[str, Any]] | None = None
     """Schemas of parameters, by name."""
     errors: Sequence[str] = ("401", "403", "429")
+    status: str = "200"
+    """Of success."""
+    name: str = ""
+    """Its id; by default the last part of the path."""
 
 
 _READS: Final = ("400", "401", "403", "404", "429", "503")
@@ -77,6 +88,7 @@ ROUTES: Final = (
         path=f"{API}/status",
         summary="Brokers, loads and deviations, as `status -o json` prints them.",
         answer=StatusAnswer,
+        query={"partitions": {"type": "boolean", "default": True}},
         errors=_READS,
     ),
     Route(
@@ -104,6 +116,58 @@ ROUTES: Final = (
         answer=AuditAnswer,
         needs=Role.ADMIN,
         errors=("401", "403", "404", "429"),
+    ),
+    Route(
+        path=f"{API}/tasks",
+        summary="The open tasks on brokers, or all, as `task list -o json` prints them.",
+        answer=TasksAnswer,
+        query={"all": {"type": "boolean", "default": False}},
+        errors=_READS,
+    ),
+    Route(
+        path=f"{API}/tasks/{{task}}",
+        summary="One task, by its id or its beginning, as `task show -o json` prints it.",
+        answer=TaskAnswer,
+        errors=_READS,
+        name="task",
+    ),
+    Route(
+        path=f"{API}/tasks",
+        method="post",
+        summary="Request a task, and approve its plans; it is worked on at once. Needs logins.",
+        answer=TaskAnswer,
+        needs=Role.OPERATOR,
+        body=TaskParameters,
+        errors=_ACTS,
+        name="request_task",
+    ),
+    Route(
+        path=f"{API}/tasks/{{task}}/cancel",
+        method="post",
+        summary="Cancel an open task; its run stops after its in-flight moves. Needs logins.",
+        answer=TaskAnswer,
+        needs=Role.OPERATOR,
+        body=CancelParameters,
+        errors=_ACTS,
+        name="cancel_task",
+    ),
+    Route(
+        path=f"{API}/simulate",
+        summary="The result of the newest simulation, as `simulate -o json` prints it.",
+        answer=SimulateAnswer,
+        errors=("202", "400", "401", "403", "404", "409", "429"),
+        name="simulation",
+    ),
+    Route(
+        path=f"{API}/simulate",
+        method="post",
+        summary="Begin to simulate policies on the cluster as it is now; one at a time, and for at "
+        "most ten minutes. Needs logins.",
+        answer=ActionAnswer,
+        needs=Role.OPERATOR,
+        body=SimulateParameters,
+        errors=_ACTS,
+        status="202",
     ),
     *(
         Route(
@@ -152,7 +216,14 @@ def published() -> dict[str, Any]:
     files = {model.__name__: f"../schemas/{kind}.json" for kind, model in ANSWERS.items()}
     whole = description()
     bodies = {route.body.__name__ for route in ROUTES if route.body is not None}
-    schemas = {name: whole["components"]["schemas"][name] for name in sorted(bodies)}
+    known = whole["components"]["schemas"]
+    schemas: dict[str, Any] = {}
+    while bodies - {*schemas}:
+        name = min(bodies - {*schemas})
+        schemas[name] = known[name]
+        # Such as the names of operations.
+        bodies |= {*re.findall(rf"'{_COMPONENT}(\w+)'", str(known[name]))}
+    schemas = dict(sorted(schemas.items()))
     return whole | {
         "paths": _in_files(whole["paths"], files),
         "components": whole["components"] | {"schemas": schemas},
@@ -171,9 +242,9 @@ def _in_files(node: Any, files: Mapping[str, str]) -> Any:
 
 def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "operationId": route.path.rpartition("/")[2].removesuffix(".json"),
+        "operationId": route.name or route.path.rpartition("/")[2].removesuffix(".json"),
         "summary": route.summary,
-        "responses": {"200": _success(route, schemas)}
+        "responses": {route.status: _success(route, schemas)}
         | {
             status: {"description": ERRORS[status], "content": {"text/plain": _TEXT}}
             for status in route.errors
@@ -183,11 +254,16 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     }
     if route.needs is not None:
         found["description"] = f"Where there are logins, it needs the role `{route.needs}`."
-    if route.query:
-        found["parameters"] = [
-            {"name": name, "in": "query", "schema": dict(schema)}
-            for name, schema in route.query.items()
-        ]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", route.path)
+    ]
+    parameters += [
+        {"name": name, "in": "query", "schema": dict(schema)}
+        for name, schema in (route.query or {}).items()
+    ]
+    if parameters:
+        found["parameters"] = parameters
     if route.body is not None:
         content = {"application/json": {"schema": _schema(route.body, schemas)}}
         found["requestBody"] = {"required": True, "content": content}

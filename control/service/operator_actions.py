@@ -24,6 +24,7 @@ from model.units import rate_text, throttle_of
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
+    from control.service.http_access import Client
 
 THROTTLE_WAIT_S: Final = 5.0
 """How long a request waits until the run has reacted to another throttle."""
@@ -169,6 +170,37 @@ class OperatorActions:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
         self._end(record, AuditOutcome.DONE, result.message, loop)
+        return result
+
+    def audited(
+        self,
+        action: str,
+        client: "Client",
+        detail: str,
+        act: Callable[["Loop"], ActionResult],
+        *,
+        changes: bool = True,
+    ) -> ActionResult:
+        """Do what a client that has logged in requests beyond the actions of `perform`.
+
+        detail: what it requests. changes: whether that may change the cluster, which a service
+        that stands by, or is read-only, does not do. Raises as `perform`, and whatever `act` does.
+        """
+        loop = self._loop_now()
+        if changes:
+            _refuse_read_only(loop)
+            self.refuse_standby()
+        record = self._record(action, ActionRequest(by=client.name), UNKNOWN, AuditVia.HTTP, "")
+        named = {"client": client.address or "unknown", "detail": detail}
+        record = record.model_copy(update=named)
+        self._begin(action, record, loop)
+        try:
+            result = act(loop)
+        except Exception as exc:
+            self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
+            raise
+        self._end(record, AuditOutcome.DONE, result.message, loop)
+        loop.note(f"{client.name}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
         return result
 
     def refuse_standby(self) -> None:

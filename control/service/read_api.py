@@ -43,9 +43,13 @@ class ReadApi:
         """End the thread after the document that it computes."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def status(self) -> str:
-        """As `status -o json`. Raises NotYetKnown before the first observation."""
-        return await self._document("status", self._status)
+    async def status(self, *, partitions: bool = True) -> str:
+        """As `status -o json`; partitions: whether it lists them.
+
+        Raises NotYetKnown before the first observation.
+        """
+        name = "status" if partitions else "brokers"
+        return await self._document(name, lambda: self._status(partitions=partitions))
 
     async def plan(self) -> str:
         """The result of the newest solve, as `plan -o json`. Raises NotYetKnown before it."""
@@ -72,7 +76,7 @@ class ReadApi:
                 self._kept = others | {name: (until_s, text)}
         return text
 
-    def _status(self) -> str:
+    def _status(self, *, partitions: bool) -> str:
         view = self._state.view
         if view is None or view.snapshot is None:
             raise NotYetKnown("the first observation of the cluster is not complete yet")
@@ -83,6 +87,7 @@ class ReadApi:
             now_ms=_now_ms(),
             replication=view.replication,
             notes=view.proposed.rivals,
+            partitions=partitions,
         )
 
     def _plan(self) -> str:

@@ -36,14 +36,15 @@ class OperatorTasks:
         """Read the tasks of a cluster."""
         return task_listing(self._files, cluster_id)
 
-    def cancel(self, task_id: str, by: str) -> str:
+    def cancel(self, task_id: str, by: str, why: str = "") -> str:
         """Cancel an open task: a run of it stops, its cordons end, and what has moved stays.
 
-        Returns what became of the cordons, in sentences; empty where there are none. Raises
-        ConfigError where it is over, and as `TaskFiles.change`.
+        why: kept with the task. Returns what became of the cordons, in sentences; empty where there
+        are none. Raises ConfigError where it is over, and as `TaskFiles.change`.
         """
         continued, said = self.continued, list[str]()
-        ended = task_runner.cancel(self._files, self._files.read(task_id), by, continued.now_ms())
+        task, now_ms = self._files.read(task_id), continued.now_ms()
+        ended = task_runner.cancel(self._files, task, by, now_ms, why)
         if not self._files.is_worked_on(task_id):
             end_cordons(continued.connect, ended, continued.journal_dir, by, said.append)
         return "; ".join(said)
@@ -75,13 +76,7 @@ class OperatorTasks:
             by=by,
             at_ms=continued.now_ms(),
         )
-        task, again = requested_task(self._files, snapshot, continued.goals, asked)
-        if again:
-            raise GuardrailRefused(
-                f"task {task.task_id} does that already, and is {task.phase}; the screen of tasks "
-                "resumes or cancels it"
-            )
-        rules = OPERATIONS[operation]
+        task, rules = self._new(asked, snapshot), OPERATIONS[operation]
         with continued.connect() as executor:
             parts = continued.parts(executor, _planning_only(snapshot), lambda _task, _plan: "")
             if not rules.left(task, parts, lambda: snapshot).count:
@@ -90,6 +85,34 @@ class OperatorTasks:
         if not found.plan.moves:
             raise GuardrailRefused("no move is worth its cost; nothing to do")
         return ProposedTask(task=task, found=found)
+
+    def _new(self, asked: TaskRequest, snapshot: Snapshot) -> BrokerTask:
+        """The task of a request, not kept yet. Raises GuardrailRefused where there is one."""
+        task, again = requested_task(self._files, snapshot, self.continued.goals, asked)
+        if again:
+            raise GuardrailRefused(
+                f"task {task.task_id} does that already, and is {task.phase}; the screen of tasks "
+                "and plimsoll task resume or cancel it"
+            )
+        return task
+
+    def store(self, asked: TaskRequest, snapshot: Snapshot) -> "ResumedTask":
+        """Store a task without a plan, whose plans `asked.by` approves as they come.
+
+        Returns what then works on it. Raises GuardrailRefused where it is impossible, needless or
+        not allowed, and as `TaskFiles.store`.
+        """
+        self.continued.refuse_barred()
+        task, rules = self._new(asked, snapshot), OPERATIONS[asked.operation]
+        if rules.needless(task, snapshot, self.continued.goals):
+            raise GuardrailRefused(f"{rules.verified(task)} already; nothing to do")
+        return ResumedTask(
+            tasks=self.continued,
+            task=self._files.store(task),
+            by=asked.by,
+            approved="",
+            approves_all=True,
+        )
 
     def request(self, proposed: "ProposedTask", by: str) -> "ResumedTask":
         """Store a task with its plan, which `by` approves; what then works on it.
@@ -222,6 +245,8 @@ class ResumedTask:
     """Who resumes it."""
     approved: str
     """The hash of the plan that this person approves; empty for none."""
+    approves_all: bool = False
+    """Whether this person has approved whatever plan the task needs, by requesting it."""
 
     @property
     def title(self) -> str:
@@ -236,4 +261,4 @@ class ResumedTask:
         """Whoever approved the first plan approved the request; no other plan is approved."""
         if task.approved:
             return approver(task)
-        return self.by if plan.hash == self.approved else ""
+        return self.by if self.approves_all or plan.hash == self.approved else ""

@@ -32,6 +32,11 @@ class Resource(StrEnum):
     REQUESTS = "requests"
     """Produce and fetch requests per second, served by the leader."""
 
+    @property
+    def words(self) -> str:
+        """As screens name it: `bytes in`."""
+        return {Resource.NET_IN: "bytes in", Resource.NET_OUT: "bytes out"}.get(self, self.value)
+
 
 class Count(StrEnum):
     """What follows from the placement; mostly, every replica or leader counts 1."""

@@ -14,8 +14,12 @@ from model.errors import ConfigError
 from model.units import span_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from control.cli.output_types import SimulateAnswer
     from control.settings.settings import Settings
-    from control.simulation.policy_trial import TrialPolicy
+    from control.simulation.policy_trial import Trial, TrialPolicy
+    from control.simulation.trials import Passed
     from lab.time_lapse.varying_loads import VaryingLoads
     from model.snapshot.snapshot import Snapshot
 
@@ -108,9 +112,7 @@ def simulate(
     output: Output = Form.TABLE,
 ) -> int:
     """Simulate policies on the same cluster and loads; print and draw what they did."""
-    from control import compose
     from control.cli.output_files import SVG, check_file
-    from control.cli.output_types import SimulateAnswer
     from control.render.simulation_svg import simulation_svg
     from control.render.simulation_text import simulation_text
     from control.render.text import answer_text
@@ -127,13 +129,13 @@ def simulate(
     if history:
         _check_history(snapshot, load_csv=load_csv, steady=steady)
     start = _start(snapshot, brokers=brokers, partitions=partitions, seed=seed)
-    policies = _policies(policy or USUAL, local_settings, start.header.taken_at_ms)
+    policies = policies_of(policy or USUAL, local_settings, start.header.taken_at_ms)
     if load_csv is not None:
         start, loads, days = _tabled(load_csv, start, days)
     elif history:
-        start, loads, days = _past(local_settings, start, days)
+        start, loads, days = past(local_settings, start, days)
     else:
-        loads = _loads(start, steady=steady, growth=growth, bursts=bursts, seed=seed)
+        loads = varying(start, steady=steady, growth=growth, bursts=bursts, seed=seed)
     days = days or USUAL_DAYS
     length_s = days * DAY_MS / 1000
     faults = tuple(map(BrokerFault.parse, fault or ()))
@@ -154,17 +156,8 @@ def simulate(
         length_s=length_s,
         solve=SolveLimits(work=search_budget),
     )
-    with ended_like_ctrl_c(), compose.trials(local_settings, _progress) as try_all:
-        outcomes = tuple(try_all(trial, policies))
-    answer = SimulateAnswer.of(
-        cluster_id=start.header.cluster_id,
-        brokers=len(start.header.brokers),
-        partitions=len(start),
-        begin_ms=start.header.taken_at_ms,
-        days=days,
-        seed=seed,
-        policies=outcomes,
-    )
+    with ended_like_ctrl_c():
+        answer = tried(local_settings, trial, policies, seed=seed, passed=_progress)
     if svg is not None:
         try:
             replace_file(svg, simulation_svg(answer).encode(), shared=True)
@@ -174,12 +167,37 @@ def simulate(
     return Exit.DONE
 
 
+def tried(
+    settings: "Settings",
+    trial: "Trial",
+    policies: "Sequence[TrialPolicy]",
+    *,
+    seed: int,
+    passed: "Passed",
+) -> "SimulateAnswer":
+    """Simulate the policies. Raises PlimsollError as `try_policy` does."""
+    from control import compose
+    from control.cli.output_types import SimulateAnswer
+
+    start = trial.course.start
+    with compose.trials(settings, passed) as try_all:
+        outcomes = tuple(try_all(trial, policies))
+    return SimulateAnswer.of(
+        cluster_id=start.header.cluster_id,
+        brokers=len(start.header.brokers),
+        partitions=len(start),
+        begin_ms=start.header.taken_at_ms,
+        days=round(trial.length_s * 1000 / DAY_MS),
+        seed=seed,
+        policies=outcomes,
+    )
+
+
 def _start(path: Path | None, *, brokers: int, partitions: int, seed: int) -> "Snapshot":
     """The cluster as it is at first, from midnight UTC on."""
     from control.cli.commands.generate import shape_of
     from lab.time_lapse.varying_loads import synthetic_start
     from model.snapshot.file import read_snapshot
-    from model.snapshot.snapshot import Snapshot
 
     if path is None:
         shape = shape_of(brokers=brokers, racks=None, rf=None, partitions=partitions)
@@ -187,15 +205,23 @@ def _start(path: Path | None, *, brokers: int, partitions: int, seed: int) -> "S
     found = read_snapshot(path)
     if not len(found):
         raise ConfigError(f"{path} has no partitions, so that there is nothing to balance")
+    return from_midnight(found)
+
+
+def from_midnight(found: "Snapshot") -> "Snapshot":
+    """A cluster at the last midnight, UTC."""
+    from model.snapshot.snapshot import Snapshot
+
     midnight = found.header.taken_at_ms // DAY_MS * DAY_MS
     # Moves made before are no part of the simulation.
     update = {"taken_at_ms": midnight, "recent_moves": ()}
     return Snapshot(found.header.model_copy(update=update), found.partitions)
 
 
-def _loads(
+def varying(
     start: "Snapshot", *, steady: bool, growth: float, bursts: float, seed: int
 ) -> "VaryingLoads":
+    """Loads that begin with those of the snapshot; steady: and stay so."""
     from lab.synthetic.load_curves import LoadCurves, Rhythm
     from lab.time_lapse.varying_loads import CurvedLoads, SteadyLoads, rate_columns
 
@@ -244,7 +270,7 @@ def _check_history(snapshot: Path | None, *, load_csv: Path | None, steady: bool
         raise ConfigError(f"--history and {other} both say what the loads are; leave one out")
 
 
-def _past(
+def past(
     settings: "Settings", start: "Snapshot", days: int | None
 ) -> tuple["Snapshot", "VaryingLoads", int]:
     """The cluster at the first day of its history, the loads since then, and the days."""
@@ -252,20 +278,23 @@ def _past(
     from lab.time_lapse.hourly_loads import hourly_loads
     from model.snapshot.snapshot import Snapshot
 
-    past = compose.past_loads(settings, start.header.cluster_id, days)
-    count = len(past.days)
-    loads = hourly_loads(start, past.hours, past.begin_ms, 24 * count)
-    header = start.header.model_copy(update={"taken_at_ms": past.begin_ms})
+    found = compose.past_loads(settings, start.header.cluster_id, days)
+    count = len(found.days)
+    loads = hourly_loads(start, found.hours, found.begin_ms, 24 * count)
+    header = start.header.model_copy(update={"taken_at_ms": found.begin_ms})
     return Snapshot(header, start.partitions), loads, count
 
 
-def _policies(
-    given: "list[str] | tuple[str, ...]", settings: "Settings", now_ms: int
+def policies_of(
+    given: "Sequence[str]", settings: "Settings", now_ms: int, *, names_only: bool = False
 ) -> tuple["TrialPolicy", ...]:
-    """The policies; ConfigError where one is not known, can never act, or comes twice."""
+    """The policies; ConfigError where one is not known, can never act, or comes twice.
+
+    names_only: whether no file is read.
+    """
     from control.settings.auto_policy import AutoPolicy, policy_faults
 
-    found = [_policy(text, settings) for text in given]
+    found = [_policy(text, settings, names_only=names_only) for text in given]
     for text, policy in zip(given, found, strict=True):
         if sum(other.name == policy.name for other in found) > 1:
             raise ConfigError(f"two policies are named {policy.name!r}; {_renamed(text)}")
@@ -299,7 +328,7 @@ def _is_file(what: str) -> bool:
     return path.suffix == ".toml" or path.exists()
 
 
-def _policy(text: str, settings: "Settings") -> "TrialPolicy":
+def _policy(text: str, settings: "Settings", *, names_only: bool) -> "TrialPolicy":
     """A policy `[LABEL=]NAME` of the settings, or `[LABEL=]FILE`."""
     from control.settings.auto_limits import NAMED, limits_named, unattended
     from control.settings.settings import load
@@ -309,7 +338,7 @@ def _policy(text: str, settings: "Settings") -> "TrialPolicy":
     label, _, what = text.rpartition("=")
     if not what:
         raise ConfigError(f"--policy {text}: name limits, or a configuration file")
-    if _is_file(what):
+    if not names_only and _is_file(what):
         settings = load({}, config=Path(what))
         name = label if label in settings.limits else next(iter(settings.limits), "")
         if not name and label not in NAMED:

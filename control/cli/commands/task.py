@@ -34,8 +34,8 @@ def list(  # noqa: A001 - the command's name
     """
     from control import compose
     from control.cli.output_types import TasksAnswer
-    from control.cli.task_work import print_line, task_answer
-    from control.render.task_text import tasks_text
+    from control.cli.task_work import print_line
+    from control.render.task_text import task_answer, tasks_text
     from control.render.text import answer_text
 
     files = compose.task_files(local_settings)

@@ -26,6 +26,7 @@ def served(folder: Path) -> dict[tuple[str, str], re.Pattern[str]]:
     reads, control = ReadApi(state), ControlApi(state, FakeActions(folder, state))
     try:
         app = application(state, CollectorRegistry(), reads)
+        control.add_reads_to(app, API)
         control.add_actions_to(app, API)
     finally:
         reads.close()
@@ -47,7 +48,8 @@ def test_every_path_of_the_port_is_described(tmp_path: Path) -> None:
         assert any(m == method and p.fullmatch(path) for (m, _), p in known.items()), path
     for (method, path), pattern in known.items():
         assert any(m == method and pattern.fullmatch(p) for m, p in described), path
-    actions = {path.rpartition("/")[2] for method, path in described if method == "post"}
+    begin = f"{API}/actions/"
+    actions = {path.removeprefix(begin) for _, path in described if path.startswith(begin)}
     assert actions == set(Action)
 
 
@@ -67,8 +69,16 @@ def test_the_page_refers_to_the_published_schemas() -> None:
     assert page["paths"].keys() == description()["paths"].keys()
     referred = set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(page)))
     own = {ref for ref in referred if ref.startswith("#")}
-    assert own == {"#/components/schemas/ActionParameters"}
-    assert len(referred - own) == 6
+    assert {ref.rpartition("/")[2] for ref in own} == {
+        "ActionParameters",
+        "CancelParameters",
+        "Operation",
+        "SimulateParameters",
+        "TaskParameters",
+    }
+    assert len(referred - own) == 9
+    names = [o["operationId"] for path in page["paths"].values() for o in path.values()]
+    assert len({*names}) == len(names)
     for ref in referred - own:
         assert (PAGE.parent / ref).is_file()
 
@@ -76,6 +86,8 @@ def test_the_page_refers_to_the_published_schemas() -> None:
 @pytest.mark.parametrize(
     ("path", "method", "role"),
     [("/metrics", "get", Role.VIEWER), (f"{API}/audit", "get", Role.ADMIN)]
+    + [(f"{API}/tasks", "get", Role.VIEWER), (f"{API}/tasks", "post", Role.OPERATOR)]
+    + [(f"{API}/simulate", "post", Role.OPERATOR)]
     + [(f"{API}/actions/{action}", "post", Role.OPERATOR) for action in Action],
 )
 def test_roles_are_named(path: str, method: str, role: Role) -> None:

@@ -69,6 +69,14 @@ def test_documents_are_those_of_the_commands(
     assert found["gain"] is not None
     assert json.loads(texts["status"])["cluster_id"] == "cluster-one"
     assert json.loads(texts["why"]) == {"decisions": []}
+    # The same without partitions, for clients that show brokers alone.
+    whole = json.loads(texts["status"])
+    status, text = got(served, "/api/v1/status?partitions=false")
+    brokers = check_answer("/api/v1/status", text)
+    assert (status, brokers["partitions"], len(whole["partitions"])) == (200, [], 9)
+    assert brokers["brokers"] == whole["brokers"]
+    assert got(served, "/api/v1/status?partitions=no")[0] == 400
+    assert got(served, "/api/v1/plan?partitions=false")[0] == 400
 
 
 def test_recorded_decisions_are_listed(

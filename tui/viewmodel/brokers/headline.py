@@ -12,13 +12,7 @@ from tui.viewmodel.brokers.gauges import SHORT, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten_words
 from tui.viewmodel.memoize import memoized
 
-NAMES: Final[dict[str, str]] = {
-    Resource.NET_IN: "bytes in",
-    Resource.NET_OUT: "bytes out",
-    Resource.DISK: "disk",
-    Resource.CPU: "cpu",
-    Resource.REQUESTS: "requests",
-}
+NAMES: Final[dict[str, str]] = {resource: resource.words for resource in Resource}
 """Names of resources in words."""
 
 

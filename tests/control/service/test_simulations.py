@@ -1,0 +1,111 @@
+"""Simulations that clients request: one at a time, bounded, and ended with their service."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from control.cli.simulation_process import result
+from control.service.simulations import (
+    MOST_BYTES,
+    SimulateParameters,
+    Simulation,
+    SimulationJob,
+    Simulations,
+)
+from control.settings.settings import Settings
+from model.errors import ConfigError, GuardrailRefused
+from tests.support.control.loop_parts import MB, cluster
+from tests.support.tui.terminals import LONG_S
+
+UNEVEN = cluster([2] * 4, [MB] * 4)
+ASKED = SimulateParameters(policies=("eager",), days=1, steady=True, search_budget=0.01)
+WAITS = "import os, sys, time; print(os.getpid(), flush=True); sys.stdin.buffer.read()"
+
+
+def program(text: str) -> tuple[str, ...]:
+    return (sys.executable, "-P", "-c", text)
+
+
+def until(accepts: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONG_S
+    while not accepts():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ended(simulations: Simulations) -> Simulation:
+    until(lambda: simulations.newest is not None and not simulations.newest.is_running)
+    assert simulations.newest is not None
+    return simulations.newest
+
+
+def started(command: tuple[str, ...], most_s: float = LONG_S) -> Simulations:
+    found = Simulations(command, most_s)
+    found.settings = Settings()
+    found.start(ASKED, UNEVEN, "eve")
+    return found
+
+
+def test_the_process_gives_the_result_of_the_function() -> None:
+    with Simulations() as simulations:
+        simulations.settings = Settings()
+        simulations.start(ASKED, UNEVEN, "eve")
+        with pytest.raises(GuardrailRefused, match="the simulation that eve requested is running"):
+            simulations.start(ASKED, UNEVEN, "bob")
+        found = ended(simulations)
+    job = SimulationJob(settings=Settings(), snapshot=UNEVEN, asked=ASKED)
+    assert (found.text, found.why) == (result(job), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import sys; sys.stderr.write('plimsoll: no loads\\n'); sys.exit(2)", "no loads"),
+        ("import sys; sys.exit(3)", "it ended with code 3"),
+        (f"print('x' * {MOST_BYTES})", "the result has more than 67,108,864 bytes"),
+        ("pass", "the simulation ended without a result"),
+    ],
+)
+def test_a_process_that_fails_is_reported(text: str, why: str) -> None:
+    with started(program(text)) as simulations:
+        assert ended(simulations).why == why
+        # Another one may follow.
+        simulations.start(ASKED, UNEVEN, "bob")
+
+
+def test_a_process_that_takes_too_long_is_ended() -> None:
+    with started(program(WAITS), 0.1) as simulations:
+        assert "took more than 0 s" in ended(simulations).why
+
+
+def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
+    with started((str(tmp_path / "none"),)) as simulations:
+        assert "cannot be started: No such file" in ended(simulations).why
+
+
+def test_a_simulation_ends_with_its_service() -> None:
+    simulations = started(program(WAITS))
+    until(lambda: simulations._process is not None)
+    process = simulations._process
+    assert process is not None
+    simulations.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    assert ended(simulations).why == "the service is stopping"
+    with pytest.raises(GuardrailRefused, match="starting or stopping"):
+        simulations.start(ASKED, UNEVEN, "eve")
+
+
+def test_unknown_limits_are_refused_at_once() -> None:
+    with Simulations(program(WAITS)) as simulations:
+        with pytest.raises(GuardrailRefused, match="starting or stopping"):
+            simulations.start(ASKED, UNEVEN, "eve")
+        simulations.settings = Settings()
+        unknown = ASKED.model_copy(update={"policies": ("nothing",)})
+        with pytest.raises(ConfigError, match="nothing"):
+            simulations.start(unknown, UNEVEN, "eve")
+        assert simulations.newest is None
