@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,30 @@ def settings_of_cluster(
     return {"config": known[cluster].config, "profile": known[cluster].profile}
 
 
+def _settings_of_running(fleet: Path, cluster: str, why: ConfigError) -> "Settings":
+    """Settings for asking a cluster's service whose own cannot be read, but for its state folder.
+
+    A person must be able to stop a run, whatever was written to a file since the service read it.
+    Raises `why` where no service of the fleet runs that knows the folder.
+    """
+    from control.cli.control_client import ControlClient
+    from control.cli.output_types import FleetAnswer
+    from control.settings.fleet_file import read_fleet
+    from control.settings.settings import Settings
+    from model.errors import PlimsollError
+
+    try:
+        client = ControlClient(read_fleet(fleet).state_dir)
+        rows = client.get("/control/v1/fleet", FleetAnswer).clusters
+    except PlimsollError:
+        raise why from None
+    folder = next((row.state_dir for row in rows if row.name == cluster), "")
+    if not folder:
+        raise why
+    sys.stderr.write(f"plimsoll: warning: {why}; asking the service that runs in {folder}\n")
+    return Settings().model_copy(update={"state_dir": Path(folder)})
+
+
 def load_settings(
     *,
     spark_master: SparkMaster = None,
@@ -238,7 +263,12 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
             shared |= settings_of_cluster(**served, flags=shared)
         if name == "setting_flags":
             return command(**{name: shared}, **given)
-        settings = load_settings(**shared)
+        try:
+            settings = load_settings(**shared)
+        except ConfigError as exc:
+            if not service or served["fleet"] is None:
+                raise
+            settings = _settings_of_running(served["fleet"], served["cluster"], exc)
         if executing:
             given["execution"] = options = ExecutionOptions(**executed)
             settings = with_overrides(

@@ -139,6 +139,20 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(
         assert ctl.returncode == 0, ctl.stderr
         paused = until(tmp_path, lambda found: found["west"]["paused"])
         assert not paused[kept]["paused"]
+        # The screen of the fleet opens it in the words of its table, without its partitions.
+        answer = ControlClient(tmp_path / "fleet").get("/control/v1/fleet", FleetAnswer)
+        (row,) = (row for row in answer.clusters if row.name == "west")
+        opened = FleetSource(path, tmp_path / "fleet").detail(row).brokers
+        assert "bytes in" in opened.splitlines()[0]
+        assert "net_in" not in opened
+        # Also with a file that was broken since.
+        kept_text = (tmp_path / "west.toml").read_text()
+        (tmp_path / "west.toml").write_text("window_s = [\n")
+        ctl = in_process("ctl", "status", "--fleet", str(path), "--cluster", "west")
+        assert (ctl.returncode, "paused" in ctl.stdout) == (0, True), ctl.stderr
+        assert f"warning: {tmp_path / 'west.toml'}" in ctl.stderr
+        assert f"asking the service that runs in {tmp_path / 'west'}" in ctl.stderr
+        (tmp_path / "west.toml").write_text(kept_text)
         assert (tmp_path / "west" / "audit.jsonl").exists()
         assert not (tmp_path / kept / "audit.jsonl").exists()
         table = plimsoll(tmp_path, "fleet", str(path))
@@ -310,3 +324,6 @@ def test_a_cluster_that_a_fleet_does_not_have_is_refused(
     refused(in_process("ctl", "status", *options), 2, message)
     run = in_process("ctl", "status", "--fleet", "fleet.toml", "--cluster", "west")
     refused(run, 3, f"no plimsoll service runs with the state folder {tmp_path / 'west'}")
+    (tmp_path / "west.toml").write_text("window_s = [\n")
+    run = in_process("ctl", "status", "--fleet", "fleet.toml", "--cluster", "west")
+    refused(run, 2, "west.toml")
