@@ -147,7 +147,8 @@ def test_variables_and_files_of_strimzi_become_settings(tmp_path: Path) -> None:
     assert found["ARGUMENTS"] == "service --log-format json --limits x"
     assert "PLIMSOLL_OPTIONS" not in found
     assert found["PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN"] == "0.0.0.0:9090"
-    for name in ("SERVICE__TLS_CERTIFICATE", "SERVICE__TLS_KEY", "CAPACITY_FILE"):
+    files = ("SERVICE__TLS_CERTIFICATE", "SERVICE__TLS_KEY", "CAPACITY_FILE")
+    for name in (*files, "SERVICE__CRUISE_CONTROL_PROPERTIES"):
         assert Path(found[f"PLIMSOLL_{name}"]).is_file(), name
     assert "PLIMSOLL_SERVICE__METRICS_LISTEN" not in found
     container.environment["CRUISE_CONTROL_JMX_EXPORTER_ENABLED"] = "true"

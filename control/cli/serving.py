@@ -21,6 +21,7 @@ from control.cli.output import Form
 from control.cli.plan_execution import steered_by_signals
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.executing import ExecutionParts
+from control.cruise_control.goal_properties import NO_PROPERTIES, goal_properties
 from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
@@ -49,7 +50,7 @@ from control.settings.service_table import CruiseControlAccess, ServiceTable
 from control.settings.settings import Settings
 from executor.journal.lease import this_process
 from model.errors import GuardrailRefused, PlimsollError
-from model.log_events import LogEvent
+from model.log_events import LogEvent, named
 from model.run import MoveState
 from model.units import count_text
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.2
 """Seconds between two looks at signals."""
+_log = logging.getLogger("plimsoll.service")
 WARN_EVERY_S: Final = 86_400.0
 """Seconds between two warnings of a certificate that ends soon."""
 STOPPING: Final = "the service is stopping"
@@ -276,7 +278,18 @@ def _cruise_control(
             files=compose.task_files(settings),
             journal_dir=compose.journal_dir(settings),
         )
-    parts = opened.enter_context(CruiseControl(settings.state_dir, state, execution=execution))
+    properties = table.cruise_control_properties
+    named_goals = NO_PROPERTIES if properties is None else goal_properties(properties)
+    for words in named_goals.warnings:
+        _log.warning("%s", words, extra=named(LogEvent.SETTINGS_UNUSED))
+    parts = opened.enter_context(
+        CruiseControl(
+            settings.state_dir,
+            state,
+            execution=execution,
+            named=named_goals,
+        )
+    )
     url = address_of(listening).url_by("http" if access.tls is None else "https")
     sys.stderr.write(f"plimsoll: Cruise Control's API on {url}{PREFIX}\n")
     return CruiseControlSite(listening, parts, access)

@@ -9,6 +9,7 @@ from control.cruise_control.anomalies import AnomalyWatch
 from control.cruise_control.api import BLOCK_S, CruiseControlApi
 from control.cruise_control.dashboard_metrics import DashboardMetrics
 from control.cruise_control.executing import Execution, ExecutionParts
+from control.cruise_control.goal_properties import NO_PROPERTIES, GoalProperties
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.planning import Planning
 from control.cruise_control.state_documents import Ordered, StateSources
@@ -31,10 +32,11 @@ class CruiseControl(Closing):
         service: ServiceState,
         *,
         execution: ExecutionParts | None = None,
+        named: GoalProperties = NO_PROPERTIES,
         clock: Callable[[], float] = time.time,
         block_s: float = BLOCK_S,
     ) -> None:
-        """execution: None where clients may only read and plan.
+        """execution: None where clients may only read and plan. named: the goals of requests.
 
         clock: seconds since the epoch. block_s: as for the API."""
         self._service = service
@@ -49,7 +51,7 @@ class CruiseControl(Closing):
             ordered=self._ordered,
         )
         kept = KeptPlans(state_dir)
-        self._planning = Planning(kept, service.now_ms)
+        self._planning = Planning(kept, service.now_ms, named)
         orders = Execution(execution, self.tasks, kept, self._planning, service.now_ms)
         self.api = CruiseControlApi(sources, self.tasks, self._planning, orders, block_s=block_s)
         self.metrics = DashboardMetrics(sources, self.api.requests)

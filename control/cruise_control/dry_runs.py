@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from control.cruise_control.answers import ILLEGAL, Failed
 from control.cruise_control.goal_names import UnknownGoal, with_named
+from control.cruise_control.goal_properties import NO_PROPERTIES, GoalProperties
 from control.cruise_control.requests import BadRequest, Request
 from control.planning.disk_request import broker_of, paths_of, plan_disk_removal
 from control.planning.repair_request import plan_repair
@@ -33,6 +34,8 @@ OPERATION_OF: Final = {
     "demote_broker": Operation.DEMOTE,
 }
 """The task on brokers that executes an endpoint's plan."""
+BY_DEFAULT: Final = frozenset({"proposals", "rebalance", "add_broker", "remove_broker"})
+"""Endpoints whose plans balance, and so what `default.goals` name unless a request names goals."""
 UNSUPPORTED: Final = {
     "kafka_assigner": "plimsoll has no other assigner",
     "rebalance_disk": (
@@ -66,6 +69,8 @@ class PlanningParts:
     goals: Goals
     limits: SolveLimits
     solve: Solve
+    named: GoalProperties = NO_PROPERTIES
+    """The goals that requests may name, and those of requests that name none."""
 
 
 def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Planned:
@@ -74,8 +79,8 @@ def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Plann
     Raises BadRequest for values that make no sense together, Failed for what does not exist or
     has no plan, and GuardrailRefused where rules forbid it.
     """
-    refuse_impossible(request, snapshot, parts.goals)
-    name, goals = request.endpoint.name, _goals(request, parts.goals)
+    refuse_impossible(request, snapshot, parts.goals, parts.named)
+    name, goals = request.endpoint.name, _goals(request, parts.goals, parts.named)
     try:
         if name in OPERATION_OF:
             return _on_brokers(request, snapshot, goals, parts.solve)
@@ -92,7 +97,9 @@ def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Plann
         raise Failed(str(exc), UNPLANNED) from exc
 
 
-def refuse_impossible(request: Request, snapshot: Snapshot, goals: Goals) -> None:
+def refuse_impossible(
+    request: Request, snapshot: Snapshot, goals: Goals, named: GoalProperties = NO_PROPERTIES
+) -> None:
     """Refuse what no plan is needed for to know that there is none.
 
     Raises BadRequest for parameters that make no sense, Failed for what does not exist,
@@ -101,7 +108,7 @@ def refuse_impossible(request: Request, snapshot: Snapshot, goals: Goals) -> Non
     """
     _refuse_unsupported(request)
     _refuse_unknown(request, snapshot)
-    _goals(request, goals)
+    _goals(request, goals, named)
     name = request.endpoint.name
     if name in OPERATION_OF:
         if request.values.get("destination_broker_ids"):
@@ -142,9 +149,12 @@ def _refuse_missing(snapshot: Snapshot, brokers: Collection[BrokerId]) -> None:
         raise Failed(f"Broker [{listed}] does not exist.", ILLEGAL)
 
 
-def _goals(request: Request, goals: Goals) -> Goals:
+def _goals(request: Request, goals: Goals, named: GoalProperties) -> Goals:
+    names = request.values.get("goals", ())
+    if not names and request.endpoint.name in BY_DEFAULT:
+        names = named.defaults
     try:
-        found = with_named(goals, request.values.get("goals", ()))
+        found = with_named(goals, names, named.supported)
     except UnknownGoal as exc:
         raise Failed(str(exc), ILLEGAL) from exc
     if "excluded_topics" in request.values:

@@ -68,19 +68,19 @@ def names_of(goals: Goals) -> tuple[str, ...]:
     return (*RULES, *balanced, *directories)
 
 
-def with_named(goals: Goals, named: Sequence[str]) -> Goals:
+def with_named(goals: Goals, named: Sequence[str], supported: Sequence[str] = ALL) -> Goals:
     """These goals, balancing only what the named ones balance; unchanged without names.
 
     Rules hold in any case. Weights and tolerances are those of `goals` where it balances the same
-    measure. Raises UnknownGoal.
+    measure. Raises UnknownGoal for names that are not among the supported ones.
     """
     if not named:
         return goals
     short = [short_name(name) for name in named]
-    unknown = [name for name, bare in zip(named, short, strict=True) if bare not in ALL]
+    unknown = [name for name, bare in zip(named, short, strict=True) if bare not in supported]
     if unknown:
         raise UnknownGoal(
-            f"Goals [{', '.join(unknown)}] are not supported. Supported: [{', '.join(ALL)}]"
+            f"Goals [{', '.join(unknown)}] are not supported. Supported: [{', '.join(supported)}]"
         )
     known = {goal.resource: goal for goal in goals.balance}
     measures = dict.fromkeys(BALANCED[name] for name in short if name in BALANCED)

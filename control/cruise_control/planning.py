@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from control.cruise_control.answers import REFUSED, Answer, Failed, done
 from control.cruise_control.dry_runs import Planned, PlanningParts, planned, refuse_impossible
+from control.cruise_control.goal_properties import GoalProperties
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.optimisation import optimisation_result
 from control.cruise_control.requests import Request
@@ -38,11 +39,11 @@ class _Ends(SolveObserver):
 class Planning:
     """Plans for requests, one at a time."""
 
-    def __init__(self, kept: KeptPlans, now_ms: Now) -> None:
-        """kept: where plans of dry runs are kept."""
+    def __init__(self, kept: KeptPlans, now_ms: Now, named: GoalProperties) -> None:
+        """kept: where plans of dry runs are kept. named: the goals of requests."""
         self.loop: Loop | None = None
         """The loop whose settings count; None before the first."""
-        self._kept, self._now_ms = kept, now_ms
+        self._kept, self._now_ms, self._named = kept, now_ms, named
         self._observer = _Ends()
 
     def close(self) -> None:
@@ -63,7 +64,7 @@ class Planning:
 
     def refuse_impossible(self, request: Request, snapshot: Snapshot) -> None:
         """Raise as the function of this name does; takes no time."""
-        refuse_impossible(request, snapshot, self._loop_now().settings.goals)
+        refuse_impossible(request, snapshot, self._loop_now().settings.goals, self._named)
 
     def _loop_now(self) -> "Loop":
         if self.loop is None:
@@ -79,7 +80,7 @@ class Planning:
         def find(of: Snapshot, goals: Goals) -> Result:
             return solve(of, goals, limits, self._observer)
 
-        parts = PlanningParts(goals=settings.goals, limits=limits, solve=find)
+        parts = PlanningParts(goals=settings.goals, limits=limits, solve=find, named=self._named)
         return planned(request, snapshot, parts)
 
     def result(self, request: Request, found: Planned) -> Answer:

@@ -151,7 +151,8 @@ class ServiceTable(FileModel):
 
     cruise_control_properties: UserPath | None = None
     """Cruise Control's own `cruisecontrol.properties`: its keys `webserver.security.*`,
-    `webserver.auth.credentials.file` and `webserver.ssl.*` protect its API as they do there."""
+    `webserver.auth.credentials.file` and `webserver.ssl.*` protect its API as they do there, and
+    `default.goals` and `goals` are those of requests. A warning names what has no effect."""
 
     @model_validator(mode="after")
     def _protected(self) -> Self:

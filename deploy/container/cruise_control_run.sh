@@ -81,6 +81,8 @@ topic=$(configured 'metric\.reporter\.topic')
 # ---- Cruise Control's API
 default PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN "0.0.0.0:${API_PORT:-9090}"
 default PLIMSOLL_SERVICE__CRUISE_CONTROL_API execute
+# What it says of goals; certificates and logins below go before what it says of those.
+[ ! -f "$properties" ] || default PLIMSOLL_SERVICE__CRUISE_CONTROL_PROPERTIES "$properties"
 if [ "${STRIMZI_CC_API_SSL_ENABLED:-true}" = true ]; then
   default PLIMSOLL_SERVICE__TLS_CERTIFICATE "$certificates/cruise-control.crt"
   default PLIMSOLL_SERVICE__TLS_KEY "$certificates/cruise-control.key"
