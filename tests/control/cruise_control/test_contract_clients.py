@@ -1,4 +1,4 @@
-"""What Strimzi's operators request, from the first proposal to its last move."""
+"""What Strimzi's operators and Canonical's charm request, from a proposal to its last move."""
 
 import time
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from control.cruise_control.cruise_control import CruiseControl
 from control.tasks.broker_task import TaskPhase
 from model.snapshot.snapshot import LogDir, Resource, Snapshot, StorageKind
+from tests.support.control.charm_client import Charm
 from tests.support.control.cruise_bench import CruiseClient
 from tests.support.control.cruise_site import Site, Start
 from tests.support.control.loop_parts import MB
@@ -170,3 +171,36 @@ def test_the_topic_operator_changes_replication_factors(start: Start) -> None:
     site.executor.finish.set()
     site.until(lambda: operator.statuses(reply.task_id) == {reply.task_id: "Completed"})
     assert [len(replicas) for _, _, replicas in executed(site)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("block_s", [BRIEF_S, LONG_S], ids=["polled", "at once"])
+def test_the_charm_rebalances_and_waits_for_its_task(start: Start, block_s: float) -> None:
+    site = start(block_s=block_s, journals=True)
+    charm = Charm(site.client, "balancer:secret")
+    site.until(charm.monitoring)
+    assert charm.ready()
+    assert not charm.executing()
+    _, dry_run = charm.rebalance("full", dryrun=True)
+    site.until(lambda: charm.status(dry_run) == "Completed")
+    assert site.executor.plans == []
+    _, order = charm.rebalance("full", dryrun=False)
+    site.until(charm.executing)
+    site.until(lambda: charm.status(order) == "InExecution")
+    site.executor.finish.set()
+    site.until(lambda: charm.status(order) == "Completed")
+    tasks = [site.parts.tasks.find(found) for found in (dry_run, order)]
+    (plan,) = site.executor.plans
+    assert [task.plan_hash for task in tasks if task is not None] == [plan.hash] * 2
+
+
+@pytest.mark.parametrize(("mode", "broker"), [("add", 3), ("remove", 2)])
+def test_the_charm_scales(start: Start, mode: str, broker: int) -> None:
+    site = start()
+    charm = Charm(site.client, "balancer:secret")
+    found, dry_run = charm.rebalance(mode, dryrun=True, broker=broker)
+    assert {"summary", "loadAfterOptimization"} <= {*found}
+    assert charm.status(dry_run) == "Completed"
+    _, order = charm.rebalance(mode, dryrun=False, broker=broker)
+    assert charm.status(order) == "InExecution"
+    (task,) = site.files.all()
+    assert (task.phase, task.brokers) == (TaskPhase.APPROVED, (broker,))
