@@ -1,7 +1,9 @@
 """Working on a task from the command line: its parts, its end, and how it is printed."""
 
 import contextlib
+import importlib
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,6 +73,12 @@ def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> "Result":
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
 
 
+def _load_planner() -> None:
+    """Import what plans and executes, which takes a second of CPU, while loads are measured."""
+    for name in ("solver.solve", "executor.executor"):
+        importlib.import_module(name)
+
+
 def request(
     settings: Settings,
     purpose: str,
@@ -97,7 +105,12 @@ def request(
         files.all()
     if not options.dry_run:
         refuse_unasked(options)
-    snapshot = snapshot_of(settings, Origin(), early=True)
+    loading = threading.Thread(target=_load_planner, name="plimsoll-planner")
+    loading.start()
+    try:
+        snapshot = snapshot_of(settings, Origin(), early=True)
+    finally:
+        loading.join()
     task, again = requested_task(files, snapshot, settings.goals, asked(snapshot))
     if options.dry_run:
         return show(settings, snapshot, task, options, output)
