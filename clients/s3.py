@@ -159,6 +159,19 @@ class Bucket:
             found = listed(self._client, self._settings.bucket, prefix, after=prefix + after)
             return {key.removeprefix(prefix): size for key, size in found}
 
+    def etags(self, folder: str) -> dict[str, str]:
+        """Return ETags by name, of a folder and its subfolders."""
+        prefix = self._settings.prefix + folder
+        with self._listing(prefix):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._settings.bucket, Prefix=prefix
+            )
+            return {
+                entry["Key"].removeprefix(prefix): entry["ETag"]
+                for page in pages
+                for entry in page.get("Contents", ())
+            }
+
     def _listing(self, prefix: str) -> AbstractContextManager[None]:
         return s3_errors(f"list s3://{self._settings.bucket}/{prefix}")
 

@@ -39,6 +39,7 @@ from model.snapshot.capacities import Capacities
 from model.units import AUTO
 
 if TYPE_CHECKING:
+    from clients.s3 import Bucket
     from collector.collector import Collector
     from collector.history.past_loads import PastLoads
     from collector.recorded_state import Recorder, Recording
@@ -137,6 +138,18 @@ def shared_archive(settings: Settings) -> S3Bucket:
             "kept for the services of all hosts, whatever standby_lease is"
         )
     return settings.archive
+
+
+def shared_bucket(settings: Settings) -> "Bucket | None":
+    """Where user tasks are kept for the services that stand by; None without those.
+
+    Raises ConfigError as `shared_archive`.
+    """
+    if not settings.service.standby:
+        return None
+    from clients.s3 import Bucket, S3Settings
+
+    return Bucket(S3Settings(**shared_archive(settings).model_dump()))
 
 
 def lease_store(settings: Settings) -> LeaseStore:

@@ -283,7 +283,13 @@ def _cruise_control(
     for words in named_goals.warnings:
         _log.warning("%s", words, extra=named(LogEvent.SETTINGS_UNUSED))
     parts = opened.enter_context(
-        CruiseControl(settings.state_dir, state, execution=execution, named=named_goals)
+        CruiseControl(
+            settings.state_dir,
+            state,
+            execution=execution,
+            named=named_goals,
+            bucket=compose.shared_bucket(settings),
+        )
     )
     url = address_of(listening).url_by("http" if access.tls is None else "https")
     sys.stderr.write(f"plimsoll: Cruise Control's API on {url}{PREFIX}\n")

@@ -173,6 +173,10 @@ class CruiseControlApi:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._continue)
 
+    def stand_by(self) -> None:
+        """Leave the dry runs of other services to them, until `loads_known` is called again."""
+        self._resumed = False
+
     def settle(self, cluster_id: str) -> None:
         """Bring the status of orders up to date, in a thread; any thread may call, often."""
         executing = any(t.status is TaskStatus.EXECUTING for t in self._tasks.all())

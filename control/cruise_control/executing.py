@@ -77,6 +77,20 @@ class ExecutionParts:
     journal_dir: Path
 
 
+@dataclass(frozen=True, kw_only=True)
+class Following:
+    """What an order needs to know of the archive that services on several hosts share."""
+
+    catches_up: Callable[[], bool]
+    """Waits until what the last leader has left has been read, within limits; whether it has."""
+    flush: Callable[[], None]
+    """Waits until what has been kept is in the archive, within limits."""
+
+
+ALONE: Final = Following(catches_up=lambda: True, flush=lambda: None)
+"""Of a service without others."""
+
+
 class Execution:
     """Executes what clients order, one order at a time."""
 
@@ -87,8 +101,10 @@ class Execution:
         kept: KeptPlans,
         planning: Planning,
         now_ms: Callable[[], int],
+        following: Following = ALONE,
     ) -> None:
         """parts: None where clients may only read and plan."""
+        self._following = following
         self._parts, self._tasks, self._kept = parts, tasks, kept
         self._planning, self._now_ms = planning, now_ms
         self._began_at_ms = now_ms()
@@ -103,9 +119,13 @@ class Execution:
 
         Raises Failed, and GuardrailRefused where another service leads.
         """
+        _refuse_while_running(self._leading())
+
+    def _leading(self) -> ExecutionParts:
+        """What orders are executed with, of a service that leads."""
         parts = self._needed()
         parts.actions.refuse_standby()
-        _refuse_while_running(parts)
+        return parts
 
     def order(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
         """Execute the plan of the newest dry run of the same request, or one that is made now.
@@ -113,12 +133,14 @@ class Execution:
         Raises Failed where the kept plan no longer fits: it is not replaced by another one, which
         no one has seen. Raises as `Planning.plan`, too.
         """
-        parts = self._needed()
+        # Before a task is written, which the leader would see.
+        parts = self._leading()
+        if not self._following.catches_up():
+            # A plan that the last leader has shown may be missing here.
+            raise Failed("this service is taking over; try again", REFUSED)
         if self._is_old(task):
             # The service was away meanwhile.
             raise Failed("the order is more than an hour old; give it again", REFUSED)
-        # Before a task is written, which the leader would see.
-        parts.actions.refuse_standby()
         with self._one:
             found = self._found(request, task, snapshot)
             answer = self._planning.result(request, found)
@@ -132,6 +154,7 @@ class Execution:
             self._tasks.end(
                 task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash, operation=operation
             )
+            self._following.flush()
             try:
                 self._give(parts, task, plan, operation, request.url)
             except PlimsollError:

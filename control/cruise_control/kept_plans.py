@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -55,8 +56,13 @@ def key_of(request: Request) -> str:
 class KeptPlans:
     """The kept plans in the state folder; any thread may call."""
 
-    def __init__(self, state_dir: Path) -> None:
-        """state_dir: the state folder."""
+    def __init__(
+        self, state_dir: Path, written: Callable[[Path], None] = lambda _path: None
+    ) -> None:
+        """state_dir: the state folder. written: called with each file that has been written
+        or removed by `forget`.
+        """
+        self._written = written
         self._folder = state_dir / FOLDER
         self._lock = threading.Lock()
 
@@ -81,12 +87,16 @@ class KeptPlans:
             checksum = checksum_of(kept.model_dump(mode="json"))
             sealed = kept.model_copy(update={"checksum": checksum})
             write_document(self._path(kept.key), sealed.model_dump(mode="json"), private=True)
+            for path in (self.plan_path(plan.hash), self._path(kept.key)):
+                self._written(path)
             self._forget_old()
 
     def forget(self, request: Request) -> None:
         """Forget the plan of a request, as where its newest dry run moves nothing."""
         with self._lock:
-            self._path(key_of(request)).unlink(missing_ok=True)
+            path = self._path(key_of(request))
+            path.unlink(missing_ok=True)
+            self._written(path)
 
     def find(self, request: Request) -> tuple[KeptPlan, Plan] | None:
         """The plan of the newest dry run of a request; None without one.

@@ -116,9 +116,18 @@ class UserTasks:
     Answers stay in their files, and are read when they are asked for.
     """
 
-    def __init__(self, state_dir: Path, clock: Callable[[], float]) -> None:
-        """clock: seconds since the epoch. Files that cannot be read are left out with a warning."""
+    def __init__(
+        self,
+        state_dir: Path,
+        clock: Callable[[], float],
+        written: Callable[[Path], None] = lambda _path: None,
+    ) -> None:
+        """clock: seconds since the epoch. Files that cannot be read are left out with a warning.
+
+        written: called with each file that has been written.
+        """
         self.state_dir, self.folder = state_dir, state_dir / FOLDER
+        self._written = written
         self._clock = clock
         self._lock = threading.Lock()
         self._tasks: dict[str, UserTask] = {}
@@ -128,15 +137,26 @@ class UserTasks:
         self._restore()
 
     def _restore(self) -> None:
+        self.reload(sorted(self.folder.glob("*.task.json")))
+
+    def reload(self, paths: Iterable[Path]) -> None:
+        """Read these files again, which another service has written."""
         found = []
-        for path in sorted(self.folder.glob("*.task.json")):
+        for path in paths:
+            if not path.exists():
+                continue
             try:
                 found.append(self._read(path))
             except ConfigError as exc:
                 _log.warning("%s", exc, extra=named(LogEvent.REQUEST_FAILED))
-        for task in sorted(found, key=lambda t: (t.started_at_ms, t.task_id)):
-            self._tasks[task.task_id] = task.model_copy(update={"answer": None})
-            self._kept.add(task.task_id)
+        with self._lock:
+            for task in found:
+                self._tasks[task.task_id] = task.model_copy(update={"answer": None})
+                self._kept.add(task.task_id)
+            tasks = sorted(self._tasks.values(), key=lambda t: (t.started_at_ms, t.task_id))
+            self._tasks = {task.task_id: task for task in tasks}
+            for endpoint in {task.endpoint for task in found}:
+                self._forget_old(endpoint)
 
     def _path(self, task_id: str) -> Path:
         return self.folder / f"{task_id}.task.json"
@@ -218,6 +238,7 @@ class UserTasks:
         path = self._path(task.task_id)
         write_document(path, task.sealed().model_dump(mode="json"), private=True)
         self._kept.add(task.task_id)
+        self._written(path)
 
     def _forget_old(self, endpoint: str) -> None:
         over = [t for t in self._tasks.values() if t.endpoint == endpoint and t.status.is_over]

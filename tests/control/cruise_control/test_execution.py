@@ -34,7 +34,7 @@ from model.run import JournalEvent
 from model.snapshot.snapshot import BrokerState
 from solver.solve import solve
 from tests.control.cli.test_serving import WAIT_S, Service
-from tests.control.cli.test_simulated_service import service
+from tests.control.cli.test_simulated_service import journalled, service
 from tests.control.cruise_control.test_dry_runs import result
 from tests.control.service.test_operator_actions import ASKS, PEER
 from tests.support.control.cruise_bench import CruiseClient, served
@@ -455,8 +455,8 @@ def client_of(running: Service) -> CruiseClient:
     return CruiseClient(ListenAddress(found[1], int(found[2])))
 
 
-def executing(folder: Path) -> Service:
-    found = service(folder, trigger="off")
+def executing(folder: Path, *options: str) -> Service:
+    found = service(folder, *options, trigger="off")
     found.environment |= {
         "PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "execute",
         "PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN": "127.0.0.1:0",
@@ -518,3 +518,42 @@ def test_a_plan_outlasts_a_kill_between_dry_run_and_approval(tmp_path: Path) -> 
     cluster_id = json.loads(plan_file.read_text())["cluster_id"]
     runs = past_runs(tmp_path / "state" / "journal", cluster_id)
     assert [(run.plan.hash, run.by) for run in runs] == [(hash_, "cruise-control:127.0.0.1")]
+
+
+def status_of(client: CruiseClient, task_id: str) -> str:
+    rows = client.get(f"user_tasks?json=true&user_task_ids={task_id}").json["userTasks"]
+    return str(rows[0]["Status"]) if rows else "unknown"
+
+
+def ordered(client: CruiseClient) -> str:
+    """The User-Task-ID of an order, whose moves have begun."""
+    query = "rebalance?json=true&goals=NetworkInboundUsageDistributionGoal"
+    asked_until(lambda: result(client, "POST", f"{query}&dryrun=true"), lambda r: r.status == 200)
+    order = result(client, "POST", f"{query}&dryrun=false")
+    assert order.status == 200, order.text
+    moving = "numInProgressPartitionMovements"
+    asked_until(
+        lambda: client.get("state?json=true&substates=executor").json["ExecutorState"],
+        lambda state: state.get(moving, 0) > 0,
+    )
+    assert status_of(client, order.task_id) == "InExecution"
+    return order.task_id
+
+
+def test_a_service_killed_during_the_moves_completes_the_same_user_task(tmp_path: Path) -> None:
+    with executing(tmp_path) as running:
+        order = ordered(client_of(running))
+        running.signalled(signal.SIGKILL)
+        running.process.wait(WAIT_S)
+    again = executing(tmp_path, "--resume")
+    # So that the run ends in seconds.
+    again.environment["SIMULATED_SPEED"] = "200"
+    with again as running:
+        client = client_of(running)
+        assert status_of(client, order) == "InExecution"
+        asked_until(lambda: status_of(client, order), lambda s: s != "InExecution")
+        assert status_of(client, order) == "Completed"
+        state = client.get("state?json=true&substates=executor").json["ExecutorState"]
+        assert state["state"] == "NO_TASK_IN_PROGRESS"
+    (records,) = journalled(tmp_path).values()
+    assert (records.count("started"), records.count("resumed"), records[-1]) == (1, 1, "ended")

@@ -4,6 +4,7 @@ Run as a module, with the arguments of the command. The cluster is new in each p
 the same one.
 """
 
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,8 @@ from executor.timing import RunLimits
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 
-SPEED = 1.0
+SPEED = float(os.environ.get("SIMULATED_SPEED", "1"))
+"""Seconds of the cluster in one of the clock."""
 BROKERS = 4
 POLL_S = 0.5
 CALL_S = 30.0

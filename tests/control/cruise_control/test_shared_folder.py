@@ -1,0 +1,213 @@
+"""User tasks and kept plans that follow a takeover, through a bucket."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from clients.s3 import Bucket, S3Settings
+from control.cruise_control import shared_folder
+from control.cruise_control.answers import done
+from control.cruise_control.kept_plans import KeptPlans
+from control.cruise_control.requests import ENDPOINTS, Request, parsed
+from control.cruise_control.shared_folder import SharedFolder
+from control.cruise_control.user_tasks import FOLDER, TaskStatus, UserTasks
+from model.errors import ArchiveUnreachable
+from model.goals.goals import Goals, SolveLimits
+from solver.solve import solve
+from tests.control.cli.test_simulated_service import events, journalled
+from tests.control.cli.test_standby import host, leads, wait_idle
+from tests.control.cruise_control.test_dry_runs import UNEVEN
+from tests.control.cruise_control.test_execution import asked_until, client_of, ordered, status_of
+from tests.support.executor.s3_server import place, s3_server
+
+REQUEST: Request = parsed(ENDPOINTS["rebalance"], [("dryrun", "true")], "/rebalance")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_server() as found:
+        yield found
+
+
+class Host:
+    """The user tasks of one service."""
+
+    def __init__(self, folder: Path, bucket: S3Settings, opened: contextlib.ExitStack) -> None:
+        self.shared = opened.enter_context(SharedFolder(folder / FOLDER, Bucket(bucket)))
+        self.shared.of_cluster("one")
+        self.tasks = UserTasks(folder, time.time, self.shared.put)
+        self.kept = KeptPlans(folder, self.shared.put)
+
+    def lead(self) -> None:
+        self.shared.writes = True
+
+    def refreshed(self) -> set[str]:
+        """The names of the files that have been read."""
+        found: list[set[str]] = []
+
+        def changed(names: object) -> None:
+            found.append(set(names))  # type: ignore[call-overload]
+            self.tasks.reload(self.shared.folder / name for name in found[-1] if ".task." in name)
+
+        self.shared.refresh(changed)
+        self.shared.flush()
+        return found[0] if found else {"unreadable"}
+
+
+Hosts = Callable[[], tuple[Host, Host]]
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, endpoint: str) -> Iterator[Hosts]:
+    with contextlib.ExitStack() as opened:
+        where = place(endpoint)
+        yield lambda: (Host(tmp_path / "a", where, opened), Host(tmp_path / "b", where, opened))
+
+
+def test_tasks_and_plans_are_read_by_another_service(hosts: Hosts) -> None:
+    a, b = hosts()
+    a.lead()
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=0.1)).best
+    assert plan is not None
+    task = a.tasks.begin(REQUEST, "eve@127.0.0.1", kept=True)
+    a.kept.keep(REQUEST, plan, task.task_id, 1, None)
+    a.tasks.end(task.task_id, done({"version": 1}), TaskStatus.COMPLETED, plan_hash=plan.hash)
+    # Reads are remembered by the service alone that has answered them.
+    read = a.tasks.begin(REQUEST, "eve@127.0.0.1", kept=False)
+    a.shared.flush()
+    assert len(b.refreshed()) == 3
+    found = b.tasks.read(task.task_id)
+    assert (found.status, found.answer, found.plan_hash) == (
+        TaskStatus.COMPLETED,
+        {"version": 1},
+        plan.hash,
+    )
+    kept = b.kept.find(REQUEST)
+    assert kept is not None
+    assert kept[1] == plan
+    assert b.tasks.find(read.task_id) is None
+    # Only what has changed is read again.
+    assert b.refreshed() == set()
+    a.tasks.become(task.task_id, TaskStatus.FAILED)
+    a.kept.forget(REQUEST)
+    a.shared.flush()
+    assert len(b.refreshed()) == 2
+    assert b.tasks.read(task.task_id).status is TaskStatus.FAILED
+    assert b.kept.find(REQUEST) is None
+
+
+def test_the_next_leader_writes_to_the_same_objects(hosts: Hosts) -> None:
+    a, b = hosts()
+    a.lead()
+    task = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.flush()
+    assert b.refreshed() == {f"{task.task_id}.task.json"}
+    a.shared.writes = False
+    b.lead()
+    b.tasks.end(task.task_id, done({"version": 2}), TaskStatus.COMPLETED)
+    more = b.tasks.begin(REQUEST, "x", kept=True)
+    b.shared.flush()
+    assert len(a.refreshed()) == 2
+    assert a.tasks.read(task.task_id).answer == {"version": 2}
+    # A former leader that does not know that yet changes the newest state, and is read itself.
+    b.shared.writes = False
+    a.lead()
+    a.tasks.end(more.task_id, done({"version": 3}), TaskStatus.COMPLETED)
+    a.shared.flush()
+    assert b.refreshed() == {f"{more.task_id}.task.json"}
+
+
+def test_the_number_of_objects_is_bounded(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setitem(shared_folder.SLOTS, "task", 3)
+    a, b = hosts()
+    a.lead()
+    tasks = [a.tasks.begin(REQUEST, "x", kept=True) for _ in range(3)]
+    a.shared.flush()
+    for task in tasks[:2]:
+        (a.shared.folder / f"{task.task_id}.task.json").unlink()
+    newest = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.flush()
+    assert f"{newest.task_id}.task.json" in b.refreshed()
+    assert b.tasks.find(tasks[0].task_id) is None
+    assert b.tasks.find(tasks[2].task_id) is not None
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"../../x.task.json\n{}", b"\xff\xfe\n", b"0" * 64 + b".plan.json\n{}"]
+)
+def test_objects_that_are_not_user_tasks_are_left_out(
+    hosts: Hosts, body: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a, b = hosts()
+    bucket = b.shared._bucket
+    assert bucket.put_new("cruise-control/one/task-000", body)
+    assert bucket.put_new("cruise-control/one/other", b"x\n")
+    assert b.refreshed() == set()
+    assert sorted(tmp_path.rglob("*.json")) == []
+    assert a.tasks.all() == []
+
+
+def test_a_bucket_that_is_away_is_no_obstacle(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = hosts()
+    a.lead()
+
+    def away(*_: object) -> None:
+        raise ArchiveUnreachable("nobody answers")
+
+    put_new = a.shared._bucket.put_new
+    monkeypatch.setattr(a.shared._bucket, "put_new", away)
+    monkeypatch.setattr(b.shared._bucket, "etags", away)
+    first = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.flush()
+    assert b.refreshed() == {"unreadable"}
+    monkeypatch.undo()
+    assert a.shared._bucket.put_new == put_new
+    second = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.flush()
+    assert b.refreshed() == {f"{t.task_id}.task.json" for t in (first, second)}
+
+
+@pytest.mark.soak
+def test_the_service_that_takes_over_completes_the_user_task_of_the_first(
+    tmp_path: Path, endpoint: str
+) -> None:
+    a, b = (tmp_path / name for name in "ab")
+    execute = {
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "execute",
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN": "127.0.0.1:0",
+    }
+    first, second = (host(tmp_path, name, endpoint, trigger="off") for name in "ab")
+    for service in (first, second):
+        service.environment |= execute
+    # So that the run ends in seconds.
+    second.options = tuple("20GB" if text == "100MB" else text for text in second.options)
+    with first:
+        client = client_of(first)
+        asked_until(lambda: leads(a), bool)
+        order = ordered(client)
+        with second:
+            other = client_of(second)
+            # The one that stands by answers reads of the same task, and executes nothing.
+            asked_until(lambda: status_of(other, order), lambda s: s == "InExecution")
+            refused = other.post("rebalance?json=true&dryrun=false")
+            assert "ask the one that leads" in refused.error
+            wait_idle(endpoint, tmp_path.name)
+            first.process.kill()
+            first.process.wait()
+            asked_until(lambda: status_of(other, order), lambda s: s != "InExecution")
+            assert status_of(other, order) == "Completed"
+            rows = other.get(
+                f"user_tasks?json=true&fetch_completed_task=true&user_task_ids={order}"
+            ).json["userTasks"]
+            assert json.loads(rows[0]["originalResponse"])["summary"]["numReplicaMovements"] > 0
+    (records,) = journalled(b).values()
+    assert (records.count("started"), records.count("resumed"), records[-1]) == (1, 1, "ended")
+    assert "standby.leads" in events(b)
