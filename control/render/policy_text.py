@@ -80,7 +80,7 @@ def _effort(limits: AutoLimits) -> Iterator[str]:
 
 
 def _day(limits: AutoLimits) -> Iterator[str]:
-    yield f"Between two runs are at least {seconds_text(limits.pause)}."
+    yield f"Between two runs are at least {_span(limits.pause)}."
     if limits.runs_per_day is not None:
         yield f"Within 24 hours {count_text(limits.runs_per_day, 'run')} may start."
     if limits.bytes_per_day is not None:

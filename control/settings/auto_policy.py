@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from control.settings.auto_limits import AutoLimits
 from control.settings.never_acts import LEAST_OPEN_S, obstacles
@@ -12,6 +13,9 @@ from model.goals.effort import Effort
 from model.goals.goals import Goals
 from model.stop_rules import StopRules
 from model.units import seconds_text
+
+LEAST_PAUSE_S: Final = 1.0
+"""A shorter pause between runs bounds nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +132,10 @@ def _idle(policy: AutoPolicy, now_s: float) -> Iterator[str]:
 
 
 def _unbounded(limits: AutoLimits) -> Iterator[str]:
-    if limits.pause == 0 and limits.runs_per_day is None and limits.bytes_per_day is None:
+    daily = limits.runs_per_day is not None or limits.bytes_per_day is not None
+    if limits.pause < LEAST_PAUSE_S and not daily:
+        pause = f"{limits.pause:g} s" if limits.pause else "0"
         yield (
-            "it has no bounds: pause is 0, and neither runs_per_day nor bytes_per_day is set, so "
-            "that any number of runs may follow each other; set one of them"
+            f"it has no bounds: pause is {pause}, and neither runs_per_day nor bytes_per_day is set, "
+            "so that any number of runs may follow each other; set one of them"
         )

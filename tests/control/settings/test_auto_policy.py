@@ -46,6 +46,13 @@ def test_each_fault_of_a_policy_is_named() -> None:
         assert words in fault
 
 
+def test_a_pause_of_a_moment_bounds_nothing() -> None:
+    (fault,) = policy_faults(limited(pause=0.001), NOW_S)
+    assert "it has no bounds: pause is 0.001 s, and neither runs_per_day nor" in fault
+    assert policy_faults(limited(pause=0.001, runs_per_day=5), NOW_S) == ()
+    assert policy_faults(limited(pause=1.0), NOW_S) == ()
+
+
 def test_a_change_is_refused_for_new_faults_but_not_for_turning_all_off() -> None:
     for policy in (UNBOUNDED, CLOSED):
         assert change_faults(SOUND, policy, NOW_S) == policy_faults(policy, NOW_S)
