@@ -136,6 +136,6 @@ def _unbounded(limits: AutoLimits) -> Iterator[str]:
     if limits.pause < LEAST_PAUSE_S and not daily:
         pause = f"{limits.pause:g} s" if limits.pause else "0"
         yield (
-            f"it has no bounds: pause is {pause}, and neither runs_per_day nor bytes_per_day is set, "
-            "so that any number of runs may follow each other; set one of them"
+            f"it has no bounds: pause is {pause}, and neither runs_per_day nor bytes_per_day is "
+            "set, so that any number of runs may follow each other; set one of them"
         )
