@@ -26,6 +26,7 @@ import psutil
 from benchmarks.loop import BROKERS, PARTITIONS
 from benchmarks.machine import processor
 from benchmarks.sections import table
+from model.goals.goals import SolveLimits
 from tests.support.paths import ROOT
 
 TABLE: Final = Path(__file__).with_name("service.md")
@@ -90,6 +91,12 @@ class Site:
     def memory(self) -> str:
         """What it holds in memory now."""
         return f"{self.process.memory_info().rss / MIB:.0f} MiB"
+
+    def peak(self) -> str:
+        """What it has held in memory at most since its start."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (kib,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return f"{int(kib) / 1024:.0f} MiB"
 
 
 @contextmanager
@@ -243,6 +250,13 @@ async def solving(site: Site) -> Rows:
         return rows
 
 
+async def solved(site: Site) -> str:
+    """The most memory that it has held once a plan of the usual budget is there."""
+    async with aiohttp.ClientSession() as client:
+        await until(client, site, "plan ready")
+        return f"{site.peak()} at most until its first plan, and {site.memory()} after it"
+
+
 def main() -> None:
     """Measure, and write `service.md`."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -255,6 +269,9 @@ def main() -> None:
     loads.append(os.getloadavg()[0])
     with running(arguments.work, "") as site:
         rows += asyncio.run(solving(site))
+    loads.append(os.getloadavg()[0])
+    with running(SolveLimits().work, "") as site:
+        takes += f"; {asyncio.run(solved(site))}"
     loads.append(os.getloadavg()[0])
     TABLE.write_text(text(takes, one_by_one, rows, loads))
     print(TABLE.read_text())
