@@ -130,6 +130,9 @@ def test_trouble_in_some_clusters_neither_delays_nor_stops_the_others(
         assert running.get("/clusters/broken/readyz")[0] == 503
         assert json.loads(running.get("/clusters/west/api/v1/status")[1])["cluster_id"] == "west"
         assert running.get("/clusters/nobody/readyz")[0] == 404
+        assert json.loads(running.get("/clusters/west/api/v1/tasks")[1]) == {"tasks": []}
+        assert running.get("/clusters/west/api/v1/simulate")[0] == 404
+        assert running.get("/clusters/broken/api/v1/tasks")[0] == 503
         assert running.counts("plimsoll_run_active")["west",] == 1
         # Each cluster has its own socket, pause, journal and audit log.
         until(tmp_path, lambda _rows: logged(tmp_path, "run.move") == {"west", kept})
