@@ -251,7 +251,7 @@ def simulate_for(
         if not len(snapshot):
             raise GuardrailRefused("the cluster has no partitions, so there is nothing to balance")
         simulations.start(asked, snapshot, client.name)
-        return ActionResult(message=f"{days} are simulated; GET the same path for the result")
+        return ActionResult(message=f"simulating {days}; GET the same path for the result")
 
     result = actions.audited(SIMULATE, client, detail, act, changes=False)
     return json_text(ActionAnswer.of(result, action=SIMULATE))
