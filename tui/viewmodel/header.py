@@ -169,7 +169,7 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     if view.phase is Phase.SOLVING and solving is not None:
         word += f" {ticking(max(0, moment.now_ms - solving.started_at_ms) // 1000)}"
     if view.phase is Phase.PLAN_READY and view.plan is not None and view.plan.moves:
-        return _plan_ready(view.plan, moment, width)
+        return (*_plan_ready(view.plan, moment, width), *_waiting(view, width))
     if view.phase is Phase.BALANCED and _is_outside(moment):
         word = "NO MOVES"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
@@ -187,6 +187,14 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
         (Span(f" {word} ", role), Span(" " + first)),
         *(cell(indent + line) for line in more[: MOST_LINES - 1]),
     )
+
+
+def _waiting(view: LoopView, width: int) -> tuple[Cell, ...]:
+    """Why `--auto` leaves its plan to a person, and when it reconsiders."""
+    if not view.again:
+        return ()
+    again = f"; {view.again}"
+    return (cell(f" {shorten_words(view.message, max(0, width - 1 - len(again)))}{again}"),)
 
 
 def _is_outside(moment: Moment) -> bool:

@@ -128,6 +128,13 @@ def test_the_time_of_a_decision_outlasts_its_message(width: int) -> None:
     assert view.sentence(AT_MS) == f"{view.message}; reconsidered not before 21:05:30Z"
 
 
+def test_a_plan_of_auto_that_waits_says_why_and_when_it_is_reconsidered() -> None:
+    waits = "waiting for approval: rule_violated is set to ask"
+    view = replace(plan_ready(), message=waits, reconsidered="when someone approves the plan")
+    before, after = _lines(_moment(plan_ready())), _lines(_moment(view))
+    assert after == [*before, f" {waits}; reconsidered when someone approves the plan"]
+
+
 def test_the_second_line_says_phase_and_message() -> None:
     assert _lines(_moment(CONNECTING)) == [
         "demo  APPROVE  no data yet",
