@@ -235,13 +235,16 @@ def test_disks_and_dead_brokers_are_healed_and_no_record_is_lost(
             dirs = {d.path: d.sizes for d in admin.log_dirs(BrokerId(2), ids)}
             assert not dirs[emptied]
 
-            broken = cluster.kafka.brokers[BrokerId(3)].log_dirs[1]
-            breaks(broken)
-            wait_until(lambda: any(d.offline for d in admin.log_dirs(BrokerId(3), ())))
-            done(shell, "disk", "heal", "3")
             cluster.kafka.kill_broker(BrokerId(4))
             wait_until(lambda: 4 not in admin.cluster().alive)
             done(shell, "cluster", "repair")
             views = admin.partitions(ids).values()
             assert all({*v.replicas} == v.in_sync and 4 not in v.replicas for v in views)
+            cluster.kafka.restart_broker(BrokerId(4))
+            wait_until(lambda: 4 in admin.cluster().alive)
+            # Last: Kafka creates no replica again on a broker in whose failed directory it was.
+            breaks(cluster.kafka.brokers[BrokerId(3)].log_dirs[1])
+            wait_until(lambda: any(d.offline for d in admin.log_dirs(BrokerId(3), ())))
+            done(shell, "disk", "heal", "3")
+            assert all({*v.replicas} == v.in_sync for v in admin.partitions(ids).values())
         assert_exact(load)
