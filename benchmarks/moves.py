@@ -51,7 +51,7 @@ SECTIONS: Final[dict[str, Section]] = {
         "loads observed for 5 s, in a new cluster each time; all that is still on the local "
         "disks is copied, without a throttle. The broker counts as empty once another client "
         "no longer sees it in any list of replicas. The first run on a machine compiles the "
-        "planner's loops. Other work ran beside it, above all beside the third.",
+        "planner's loops.",
         drained,
     ),
     "removals": (
