@@ -104,9 +104,12 @@ class CruiseControl(Closing):
             self._caught_up.clear()
             self.api.stand_by()
         now_s = time.monotonic()
-        if self._caught_up.is_set() or now_s - self._refreshed_s < REFRESH_S:
+        if now_s - self._refreshed_s < REFRESH_S:
             return
         self._refreshed_s = now_s
+        if self._caught_up.is_set():
+            shared.retry()
+            return
 
         def changed(names: Collection[str]) -> None:
             self.tasks.reload(shared.folder / name for name in names if ".task." in name)

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from clients.s3 import Stored
 from model.closing import Closing
-from model.errors import ConfigError, PlimsollError
+from model.errors import ArchiveUnreachable, ConfigError, PlimsollError
 from model.files import make_folder, replace_file
 from model.log_events import LogEvent, named
 from model.paths import path_part
@@ -73,6 +73,8 @@ class SharedFolder(Closing):
         self._cluster_id = ""
         self._waiting: set[str] = set()
         """Files that have to be written."""
+        self._submitted = False
+        """Whether the worker will write them."""
         self._lock = threading.Lock()
         self._warned = ""
         self.writes = False
@@ -80,6 +82,7 @@ class SharedFolder(Closing):
 
     def close(self) -> None:
         """Write what is waiting, within a while, and end."""
+        self.retry()
         self.flush()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
@@ -87,14 +90,21 @@ class SharedFolder(Closing):
         """Name the cluster, before which nothing is written."""
         if not self._cluster_id:
             self._cluster_id = cluster_id
-            self._submit(self._write)
+            self.retry()
 
     def put(self, path: Path) -> None:
         """Write a file to its object soon."""
         if self.writes:
             with self._lock:
                 self._waiting.add(path.name)
-            self._submit(self._write)
+            self.retry()
+
+    def retry(self) -> None:
+        """Write what could not be written before, such as while the bucket was away."""
+        with self._lock:
+            if not self._waiting or self._submitted:
+                return
+            self._submitted = self._submit(self._write)
 
     def flush(self) -> None:
         """Wait until what has been put before is written, or `FLUSH_S` have passed."""
@@ -119,18 +129,23 @@ class SharedFolder(Closing):
         return False
 
     def _write(self) -> None:
-        if not self._cluster_id:
-            return
         with self._lock:
+            self._submitted = False
+            if not self._cluster_id or not self.writes:
+                return
             # Nothing names a plan that is not there yet.
             names, self._waiting = sorted(self._waiting, key=_rank), set()
-        for name in names:
+        for number, name in enumerate(names):
             try:
                 self._put(name)
             except (PlimsollError, OSError) as exc:
                 self._warn(f"user tasks do not follow a takeover now: {exc}")
+                # Each further file would wait as long for a bucket that does not answer.
+                away = isinstance(exc, ArchiveUnreachable)
                 with self._lock:
-                    self._waiting.add(name)
+                    self._waiting.update(names[number:] if away else [name])
+                if away:
+                    return
         if names and not self._waiting:
             self._warned = ""
 

@@ -4,17 +4,20 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clients.s3 import Bucket, S3Settings
-from control.cruise_control import shared_folder
+from control.cruise_control import cruise_control, shared_folder
 from control.cruise_control.answers import done
+from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, Request, parsed
-from control.cruise_control.shared_folder import SharedFolder
+from control.cruise_control.shared_folder import FLUSH_S, SharedFolder
 from control.cruise_control.user_tasks import FOLDER, TaskStatus, UserTasks
+from control.service.service_state import ServiceState
 from model.errors import ArchiveUnreachable
 from model.goals.goals import Goals, SolveLimits
 from solver.solve import solve
@@ -23,6 +26,7 @@ from tests.control.cli.test_standby import host, leads, wait_idle
 from tests.control.cruise_control.test_dry_runs import UNEVEN
 from tests.control.cruise_control.test_execution import asked_until, client_of, ordered, status_of
 from tests.support.executor.s3_server import place, s3_server
+from tests.support.tui.loop_views import CONNECTING
 
 REQUEST: Request = parsed(ENDPOINTS["rebalance"], [("dryrun", "true")], "/rebalance")
 
@@ -165,14 +169,70 @@ def test_a_bucket_that_is_away_is_no_obstacle(
     put_new = a.shared._bucket.put_new
     monkeypatch.setattr(a.shared._bucket, "put_new", away)
     monkeypatch.setattr(b.shared._bucket, "etags", away)
-    first = a.tasks.begin(REQUEST, "x", kept=True)
+    tasks = [a.tasks.begin(REQUEST, "x", kept=True) for _ in range(2)]
     a.shared.flush()
     assert b.refreshed() == {"unreadable"}
     monkeypatch.undo()
     assert a.shared._bucket.put_new == put_new
-    second = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.retry()
     a.shared.flush()
-    assert b.refreshed() == {f"{t.task_id}.task.json" for t in (first, second)}
+    assert b.refreshed() == {f"{t.task_id}.task.json" for t in tasks}
+
+
+def test_a_service_that_leads_writes_what_it_could_not_once_the_bucket_is_back(
+    tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = Bucket(place(endpoint))
+    monkeypatch.setattr(cruise_control, "REFRESH_S", 0.0)
+    with CruiseControl(tmp_path, ServiceState(), bucket=bucket) as site:
+        view = replace(CONNECTING, snapshot=UNEVEN)
+        site.see(view)
+        assert site._caught_up.wait(FLUSH_S)
+
+        def away(*_: object) -> None:
+            raise ArchiveUnreachable("nobody answers")
+
+        shared = site._shared
+        assert shared is not None
+        with monkeypatch.context() as outage:
+            outage.setattr(bucket, "put_new", away)
+            task = site.tasks.begin(REQUEST, "x", kept=True)
+            shared.flush()
+        site.see(view)
+        shared.flush()
+        reader = SharedFolder(tmp_path / "b" / FOLDER, bucket)
+        reader.of_cluster(UNEVEN.header.cluster_id)
+        found: set[str] = set()
+        with reader:
+            reader.refresh(found.update)
+            reader.flush()
+        assert found == {f"{task.task_id}.task.json"}
+
+
+def test_a_service_that_stands_by_writes_nothing_that_has_waited(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = hosts()
+    a.lead()
+    task = a.tasks.begin(REQUEST, "x", kept=True)
+    a.shared.flush()
+    assert b.refreshed() == {f"{task.task_id}.task.json"}
+
+    def away(*_: object) -> None:
+        raise ArchiveUnreachable("nobody answers")
+
+    monkeypatch.setattr(a.shared._bucket, "put_over", away)
+    a.tasks.end(task.task_id, done({"version": 1}), TaskStatus.COMPLETED)
+    a.shared.flush()
+    monkeypatch.undo()
+    a.shared.writes = False
+    b.lead()
+    b.tasks.end(task.task_id, done({"version": 2}), TaskStatus.COMPLETED)
+    b.shared.flush()
+    a.shared.retry()
+    a.shared.flush()
+    assert len(a.refreshed()) == 1
+    assert a.tasks.read(task.task_id).answer == {"version": 2}
 
 
 @pytest.mark.soak
