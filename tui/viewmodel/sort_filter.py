@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import re2
 
+from model.names import compiled, error_text, is_too_large
 from model.units import count_text
 from tui.viewmodel.cells import Column, Row, Table, plain
 
@@ -33,8 +34,9 @@ class Filter:
         try:
             _ = self._compiled
         except re2.error as exc:
-            detail = exc.args[0].decode() if exc.args else "cannot be parsed"
-            return f"This is not a valid regular expression: {detail}."
+            if is_too_large(exc):
+                return "This regular expression is too large."
+            return f"This is not a valid regular expression: {error_text(exc)}."
         return ""
 
     def keeps(self, words: str) -> bool:
@@ -50,10 +52,7 @@ class Filter:
 
     @cached_property
     def _compiled(self) -> "re2._Regexp[str]":
-        options = re2.Options()
-        options.log_errors = False
-        options.case_sensitive = False
-        return re2.compile(self._pattern, options)
+        return compiled(self._pattern, case_sensitive=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

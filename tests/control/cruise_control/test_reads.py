@@ -235,6 +235,7 @@ def test_loads_of_partitions_are_sorted_and_filtered(
         ("partition=5-1", "partition is a range such as 0-9, lower end first, not '5-1'"),
         ("entries=0", "entries is at least 1"),
         ("topic=(", "topic: '(' is not a valid regular expression"),
+        (f"topic={'a%7B0,1000%7D' * 200}", "topic: the regular expression is too large"),
         ("brokerid=-1", "brokerid is not below 0"),
     ],
 )

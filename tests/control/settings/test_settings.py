@@ -103,6 +103,10 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(text: str, seconds: fl
         ("[auto_throttle]\nfloor = 2\nceiling = 1\n", "the floor is above the"),
         ('[auto_throttle]\nfloor = "wide"\n', "auto_throttle.floor: .* is not a rate"),
         ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is not a valid regular expression"),
+        (
+            f'[goals]\nexcluded_topics = ["{"a{0,1000}" * 200}"]\n',
+            "excluded_topics.*: the regular expression is too large; simplify it: 'a",
+        ),
     ],
 )
 def test_invalid_settings_are_named(text: str, message: str) -> None:

@@ -39,6 +39,10 @@ def test_an_invalid_filter_keeps_all_rows_and_explains_the_error() -> None:
     assert _names(Wish(filter=broken)) == ["ann", "bob", "eve"]
 
 
+def test_a_filter_that_would_take_seconds_to_compile_is_refused() -> None:
+    assert Filter("a{0,1000}" * 22).fault == "This regular expression is too large."
+
+
 @given(st.text(st.characters(), max_size=60), st.text(max_size=20))
 def test_whatever_is_pasted_a_filter_answers(pasted: str, message: str) -> None:
     pasted_filter = Filter(pasted)
