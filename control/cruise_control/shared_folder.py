@@ -70,6 +70,10 @@ class SharedFolder(Closing):
         """ETags of the objects as they were read or written last, by name; of the worker."""
         self._slots: dict[str, str] = {}
         """The object of each file, by the file's name; of the worker."""
+        self._foreign: set[str] = set()
+        """Objects that are no files of user tasks, which are left alone; of the worker."""
+        self._unread: set[str] = set()
+        """Files that have come, and of which no caller knows yet; of the worker."""
         self._cluster_id = ""
         self._waiting: set[str] = set()
         """Files that have to be written."""
@@ -150,23 +154,39 @@ class SharedFolder(Closing):
             self._warned = ""
 
     def _put(self, name: str) -> None:
-        body = name.encode() + b"\n"
-        try:
-            body += (self.folder / name).read_bytes()
-        except FileNotFoundError:
-            if name not in self._slots:
+        for _ in range(SLOTS[_kind(name)]):
+            body = name.encode() + b"\n"
+            try:
+                body += (self.folder / name).read_bytes()
+            except FileNotFoundError:
+                if name not in self._slots:
+                    return
+            slot = self._slots.get(name) or self._free(name)
+            found = self._put_in(slot, name, body)
+            if found is not None:
+                self._seen[slot], self._slots[name] = found, slot
                 return
-        slot = self._slots.get(name) or self._free(name)
-        key = f"{self._prefix}{slot}"
-        etag = self._seen.get(slot)
+        raise ConfigError(f"other services keep taking the objects of {self._prefix}")
+
+    def _put_in(self, slot: str, name: str, body: bytes) -> str | None:
+        """Write a file to an object; its ETag, None where that has another file meanwhile."""
+        key, etag = f"{self._prefix}{slot}", self._seen.get(slot)
         found = self._bucket.put_over(key, body, etag) if etag else self._bucket.put_new(key, body)
-        if found is None:
-            # Another service has led meanwhile.
-            there = self._bucket.get(key)
-            found = None if there is None else self._bucket.put_over(key, body, there.etag)
+        if found is not None:
+            return found
+        # Another service has led meanwhile.
+        there = self._bucket.get(key)
+        if there is None:
+            self._seen.pop(slot, None)
+            return None
+        if _name_in(there) != name:
+            # Of a task or plan that is known there alone: it stays, and is read.
+            self._unread |= self._keep(slot, there)
+            return None
+        found = self._bucket.put_over(key, body, there.etag)
         if found is None:
             raise ConfigError(f"other services keep changing {key} in the archive")
-        self._seen[slot], self._slots[name] = found, slot
+        return found
 
     def _free(self, name: str) -> str:
         """An object for a new file: one that is not there, or whose file has been forgotten."""
@@ -174,6 +194,8 @@ class SharedFolder(Closing):
         used = {slot: of for of, slot in self._slots.items()}
         for number in range(SLOTS[kind]):
             slot = f"{kind}-{number:03d}"
+            if slot in self._foreign:
+                continue
             before = used.get(slot)
             if before is None or not (self.folder / before).exists():
                 self._slots.pop(before or "", None)
@@ -183,34 +205,35 @@ class SharedFolder(Closing):
     def _refresh(self, changed: Callable[[Collection[str]], None]) -> None:
         if not self._cluster_id:
             return
-        names = set()
         try:
             for slot, etag in self._bucket.etags(self._prefix).items():
                 if _SLOT.fullmatch(slot) and self._seen.get(slot) != etag:
-                    names |= self._take(slot)
+                    found = self._bucket.get(f"{self._prefix}{slot}")
+                    if found is not None:
+                        self._unread |= self._keep(slot, found)
         except (PlimsollError, OSError) as exc:
             self._warn(f"user tasks of the service that leads cannot be read: {exc}")
             return
         self._warned = ""
+        names, self._unread = self._unread, set()
         changed(names)
 
-    def _take(self, slot: str) -> set[str]:
+    def _keep(self, slot: str, found: Stored) -> set[str]:
         """Bring one object into the folder; the name of its file."""
-        found = self._bucket.get(f"{self._prefix}{slot}")
-        if found is None:
-            return set()
-        head, _, data = found.body.partition(b"\n")
-        name = head.decode("ascii", "replace")
+        name, data = _name_in(found), found.body.partition(b"\n")[2]
+        self._slots = {of: at for of, at in self._slots.items() if at != slot}
         if not NAMED.fullmatch(name) or not slot.startswith(f"{_kind(name)}-"):
+            self._foreign.add(slot)
+            self._seen[slot] = found.etag
             self._warn(f"{self._prefix}{slot} in the archive is not a file of user tasks")
             return set()
+        self._foreign.discard(slot)
         make_folder(self.folder)
         if data:
             replace_file(self.folder / name, data)
         else:
             (self.folder / name).unlink(missing_ok=True)
-        self._slots = {of: at for of, at in self._slots.items() if at != slot} | {name: slot}
-        self._seen[slot] = found.etag
+        self._seen[slot], self._slots[name] = found.etag, slot
         return {name}
 
     @property
@@ -221,6 +244,11 @@ class SharedFolder(Closing):
         if words != self._warned:
             self._warned = words
             _log.warning("%s", words, extra=named(LogEvent.REQUEST_FAILED))
+
+
+def _name_in(found: Stored) -> str:
+    """The name of the file that an object has."""
+    return found.body.partition(b"\n")[0].decode("ascii", "replace")
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -157,6 +157,69 @@ def test_objects_that_are_not_user_tasks_are_left_out(
     assert a.tasks.all() == []
 
 
+def test_a_former_leader_keeps_the_objects_of_the_next_one(hosts: Hosts) -> None:
+    a, b = hosts()
+    a.lead()
+    b.lead()
+    theirs = [b.tasks.begin(REQUEST, "b", kept=True) for _ in range(3)]
+    b.shared.flush()
+    mine = a.tasks.begin(REQUEST, "a", kept=True)
+    a.shared.flush()
+    # It lists the objects again once it stands by.
+    read = {f"{task.task_id}.task.json" for task in theirs}
+    assert a.refreshed() == read
+    assert all(a.tasks.find(task.task_id) is not None for task in theirs)
+    assert b.refreshed() == {f"{mine.task_id}.task.json"}
+
+
+def test_files_that_were_read_before_the_bucket_failed_are_named_later(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = hosts()
+    a.lead()
+    tasks = [a.tasks.begin(REQUEST, "x", kept=True) for _ in range(2)]
+    a.shared.flush()
+    get, asked = b.shared._bucket.get, []
+
+    def fails_second(key: str) -> object:
+        asked.append(key)
+        if len(asked) == 2:
+            raise ArchiveUnreachable("nobody answers")
+        return get(key)
+
+    monkeypatch.setattr(b.shared._bucket, "get", fails_second)
+    assert b.refreshed() == {"unreadable"}
+    assert b.refreshed() == {f"{task.task_id}.task.json" for task in tasks}
+
+
+def test_an_object_that_is_no_user_task_is_read_once_and_stays(
+    hosts: Hosts, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = hosts()
+    bucket = b.shared._bucket
+    assert bucket.put_new("cruise-control/one/task-000", b"of another program")
+    get, asked = bucket.get, []
+
+    def counted(key: str) -> object:
+        asked.append(key)
+        return get(key)
+
+    monkeypatch.setattr(bucket, "get", counted)
+    caplog.set_level("WARNING", "plimsoll.service")
+    for _ in range(3):
+        assert b.refreshed() == set()
+    assert len(asked) == 1
+    assert caplog.text.count("is not a file of user tasks") == 1
+    for host_ in (a, b):
+        host_.lead()
+        host_.tasks.begin(REQUEST, "x", kept=True)
+        host_.shared.flush()
+    found = bucket.get("cruise-control/one/task-000")
+    assert found is not None
+    assert found.body == b"of another program"
+    assert len(bucket.etags("cruise-control/one/")) == 3
+
+
 def test_a_bucket_that_is_away_is_no_obstacle(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
