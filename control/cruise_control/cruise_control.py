@@ -55,6 +55,10 @@ class CruiseControl(Closing):
         self._anomalies = AnomalyWatch()
         self._shared = None if bucket is None else SharedFolder(state_dir / FOLDER, bucket)
         self._refreshed_s = -math.inf
+        self._one = threading.Lock()
+        """Guards whether this service writes."""
+        self._stood_by = 0
+        """Views that were seen while another service led."""
         self._caught_up = threading.Event()
         """Set once what the last leader has left has been read, while this service leads."""
         if self._shared is None:
@@ -97,11 +101,12 @@ class CruiseControl(Closing):
     def _follow(self, shared: SharedFolder, cluster_id: str) -> None:
         """Read what the service that leads has written, or begin to write once this one leads."""
         shared.of_cluster(cluster_id)
-        standing = self._service.standing
-        leads = standing is None or standing.leads
+        leads = self._leads()
         if not leads:
-            shared.writes = False
-            self._caught_up.clear()
+            with self._one:
+                self._stood_by += 1
+                shared.writes = False
+                self._caught_up.clear()
             self.api.stand_by()
         now_s = time.monotonic()
         if now_s - self._refreshed_s < REFRESH_S:
@@ -111,13 +116,21 @@ class CruiseControl(Closing):
             shared.retry()
             return
 
+        began = self._stood_by
+
         def changed(names: Collection[str]) -> None:
             self.tasks.reload(shared.folder / name for name in names if ".task." in name)
-            if leads:
-                shared.writes = True
-                self._caught_up.set()
+            with self._one:
+                # Another service may have led since the objects were listed, or lead now.
+                if leads and began == self._stood_by and self._leads():
+                    shared.writes = True
+                    self._caught_up.set()
 
         shared.refresh(changed)
+
+    def _leads(self) -> bool:
+        standing = self._service.standing
+        return standing is None or standing.leads
 
     def _following(self) -> Following:
         """What an order needs to know of the archive."""

@@ -79,6 +79,8 @@ class SharedFolder(Closing):
         """Files that have to be written."""
         self._submitted = False
         """Whether the worker will write them."""
+        self._refreshing = False
+        """Whether the worker reads, or will."""
         self._lock = threading.Lock()
         self._warned = ""
         self.writes = False
@@ -120,9 +122,11 @@ class SharedFolder(Closing):
         """Read what others have written, in the thread of this object; returns at once.
 
         changed: is passed the names of the files that are others now, also where there are none.
-        It is not called where the bucket cannot be read.
+        It is not called where the bucket cannot be read, or an earlier refresh has not ended.
         """
-        self._submit(lambda: self._refresh(changed))
+        with self._lock:
+            if not self._refreshing:
+                self._refreshing = self._submit(lambda: self._refresh(changed))
 
     # ---- the worker
 
@@ -203,6 +207,13 @@ class SharedFolder(Closing):
         raise ConfigError(f"more than {SLOTS[kind]} files of {self.folder} are kept")
 
     def _refresh(self, changed: Callable[[Collection[str]], None]) -> None:
+        try:
+            self._read(changed)
+        finally:
+            with self._lock:
+                self._refreshing = False
+
+    def _read(self, changed: Callable[[Collection[str]], None]) -> None:
         if not self._cluster_id:
             return
         try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, Request, parsed
 from control.cruise_control.shared_folder import FLUSH_S, SharedFolder
 from control.cruise_control.user_tasks import FOLDER, TaskStatus, UserTasks
+from control.service.leadership import Standing
 from control.service.service_state import ServiceState
 from model.errors import ArchiveUnreachable
 from model.goals.goals import Goals, SolveLimits
@@ -60,6 +62,16 @@ class Host:
         self.shared.refresh(changed)
         self.shared.flush()
         return found[0] if found else {"unreadable"}
+
+
+class LedState(ServiceState):
+    """The state of a service that leads or stands by, as is set."""
+
+    leads = True
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(leads=self.leads, leader="", message="", trouble="", other_policy=False)
 
 
 Hosts = Callable[[], tuple[Host, Host]]
@@ -270,6 +282,37 @@ def test_a_service_that_leads_writes_what_it_could_not_once_the_bucket_is_back(
             reader.refresh(found.update)
             reader.flush()
         assert found == {f"{task.task_id}.task.json"}
+
+
+def test_a_bucket_that_hangs_is_asked_once_and_a_service_that_stands_by_does_not_write(
+    tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, state = Bucket(place(endpoint)), LedState()
+    monkeypatch.setattr(cruise_control, "REFRESH_S", 0.0)
+    answers, asked = threading.Event(), []
+    etags = bucket.etags
+
+    def hanging(folder: str) -> dict[str, str]:
+        asked.append(folder)
+        answers.wait(60)
+        return etags(folder)
+
+    monkeypatch.setattr(bucket, "etags", hanging)
+    view = replace(CONNECTING, snapshot=UNEVEN)
+    with CruiseControl(tmp_path, state, bucket=bucket) as site:
+        shared = site._shared
+        assert shared is not None
+        for leads in (True, True, True, False, True):
+            state.leads = leads
+            site.see(view)
+        answers.set()
+        shared.flush()
+        # What was asked for before another service led says nothing of what that has left.
+        assert len(asked) == 1
+        assert not shared.writes
+        site.see(view)
+        shared.flush()
+        assert shared.writes
 
 
 def test_a_service_that_stands_by_writes_nothing_that_has_waited(
