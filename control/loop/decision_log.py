@@ -25,8 +25,8 @@ class DecisionLog:
     it is held.
     """
 
-    def __init__(self, now_ms: Callable[[], int], plan_hash: Callable[[], str | None]) -> None:
-        """now_ms: milliseconds since the epoch; plan_hash: of the newest plan."""
+    def __init__(self, now_ms: Callable[[], int], plan_hash: Callable[[], str]) -> None:
+        """now_ms: milliseconds since the epoch; plan_hash: that of lines which name none."""
         self._now_ms, self._plan_hash = now_ms, plan_hash
         self._lines: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._lock = threading.Lock()
@@ -38,11 +38,17 @@ class DecisionLog:
             return tuple(self._lines)
 
     def note(
-        self, text: str, event: LogEvent, *, level: str = "info", narrated: bool = False
+        self,
+        text: str,
+        event: LogEvent,
+        *,
+        level: str = "info",
+        narrated: bool = False,
+        plan_hash: str | None = None,
     ) -> None:
         """Write a line; the screen shows it with the next view.
 
-        event: its name in JSON logs.
+        event: its name in JSON logs. plan_hash: of the plan that it is about; empty without one.
 
         narrated: the phase or the run of the view says the same, so a front end that
         narrates views leaves the line out.
@@ -50,7 +56,8 @@ class DecisionLog:
         line = LogLine(at_ms=self._now_ms(), level=level, text=text)
         with self._lock:
             self._lines.append(line)
-        extra = {"plan_hash": self._plan_hash(), "narrated": narrated, **named(event)}
+        about = (self._plan_hash() if plan_hash is None else plan_hash)[:12] or None
+        extra = {"plan_hash": about, "narrated": narrated, **named(event)}
         getattr(logger, level)(text, extra=extra)
 
 

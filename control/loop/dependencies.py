@@ -217,6 +217,8 @@ class TaskSite:
     """Receives the progress of runs."""
     say: Callable[[str], None]
     """Writes a sentence to the log."""
+    planned: Callable[[str], None] = lambda _plan_hash: None
+    """Is passed the hash of the task's newest plan; empty for none."""
     moves_in_flight: int
 
 

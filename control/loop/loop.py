@@ -365,9 +365,9 @@ class Loop(Closing):
                 raise PlanOutdated(f"the cluster changed since this plan: {changes}")
             if self._parts.signed is not None:
                 self._parts.signed(plan.hash)
-            self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
+            self._note_approved(plan, by)
             message = f"executing plan {plan.hash[:12]}"
-            self._begin_run(message, lambda: self._runner.start(plan, by, check))
+            self._begin_run(message, lambda: self._runner.start(plan, by, check), plan.hash)
 
     def order(self, plan: Plan, by: str) -> None:
         """Start executing a plan that was approved elsewhere; return at once.
@@ -380,11 +380,15 @@ class Loop(Closing):
             self._refuse_while_running()
             if held_back := self.held_back:
                 raise GuardrailRefused(held_back)
-            self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
+            self._note_approved(plan, by)
             # No trigger of `--auto` may end it as one of its own.
             self._state.auto_run = None
             message = f"executing plan {plan.hash[:12]}"
-            self._begin_run(message, lambda: self._runner.start(plan, by))
+            self._begin_run(message, lambda: self._runner.start(plan, by), plan.hash)
+
+    def _note_approved(self, plan: Plan, by: str) -> None:
+        text = f"plan {plan.hash[:12]} approved by {by}"
+        self.note(text, LogEvent.PLAN_APPROVED, plan_hash=plan.hash)
 
     def preview(self, plan: Plan) -> "Forecast":
         """Estimate what a plan will take; asks the cluster.
@@ -421,15 +425,23 @@ class Loop(Closing):
         if self.running:
             raise GuardrailRefused("a run is in progress; wait until it ends, or stop it")
 
-    def _begin_run(self, message: str, start: Callable[[], None]) -> None:
-        """Enter the phase of a run and start it; GuardrailRefused while it may not."""
+    def _begin_run(self, message: str, start: Callable[[], None], plan_hash: str) -> None:
+        """Enter the phase of a run and start it; GuardrailRefused while it may not.
+
+        plan_hash: of its plan; empty where that is not known yet.
+        """
         with self._changed:
             self._refuse_while_running()
             if held_back := self.held_back:
                 raise GuardrailRefused(held_back)
+            self._state.executing = plan_hash
             self._enter(Phase.RUNNING, message)
             self.proposals.give_up()
-            start()
+            try:
+                start()
+            except BaseException:
+                self._state.executing = None
+                raise
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot, even if the cluster is balanced."""
@@ -804,6 +816,7 @@ class Loop(Closing):
                 observe=lambda: self._observed_anew(steering),
                 steering=steering,
                 watch=self._run_progressed,
+                planned=self._executes,
                 say=lambda words: self.note(f"{title}: {words}", LogEvent.TASK_STATE),
                 moves_in_flight=self._policy.limits.moves_in_flight,
             )
@@ -811,8 +824,14 @@ class Loop(Closing):
 
         with self._changed:
             self._refuse_while_running()
-            self.note(f"{title} is continued", LogEvent.TASK_STATE)
-            self._begin_run(f"working on {title}", lambda: self._runner.work(task.by, work))
+            self.note(f"{title} is continued", LogEvent.TASK_STATE, plan_hash="")
+            message = f"working on {title}"
+            self._begin_run(message, lambda: self._runner.work(task.by, work), "")
+
+    def _executes(self, plan_hash: str) -> None:
+        """Remember which plan the run or task in progress executes."""
+        with self._changed:
+            self._state.executing = plan_hash
 
     def _observed_anew(self, steering: Steering) -> Snapshot:
         """Wait for a snapshot whose loads were all measured after the call; from a task's thread.
@@ -840,6 +859,7 @@ class Loop(Closing):
             event = LogEvent.TASK_FAILED if failed else LogEvent.TASK_STATE
             self.note(words, event, level=level)
             self._enter(Phase.SETTLING, words, level)
+            self._state.executing = None
 
     def _answered_by_a_person(self, facts: DecisionInputs, step: Decision, reason: str) -> bool:
         """Ask a person where a plan needs one; whether an approved plan has been started."""
@@ -860,11 +880,13 @@ class Loop(Closing):
                     f"plan {plan.hash[:12]} waits for approval: {reason}",
                     LogEvent.PLAN_WAITING,
                     level="warning",
+                    plan_hash=plan.hash,
                 )
             if by := asked.rejection():
                 self.note(
                     f"plan {plan.hash[:12]} rejected by {by}; it is not asked for again",
                     LogEvent.PLAN_REJECTED,
+                    plan_hash=plan.hash,
                 )
             if asked.rejected_by:
                 return False
@@ -872,17 +894,20 @@ class Loop(Closing):
             if approval is not None:
                 self._approve(plan, approval.by)
                 return True
-        elif step in WITHDRAWING and asked.withdraw(WITHDRAWING[step]):
+        elif step in WITHDRAWING and (question := asked.waiting) is not None:
+            asked.withdraw(WITHDRAWING[step])
             self.note(
-                f"the waiting plan is withdrawn: {WITHDRAWING[step]}", LogEvent.PLAN_WITHDRAWN
+                f"the waiting plan is withdrawn: {WITHDRAWING[step]}",
+                LogEvent.PLAN_WITHDRAWN,
+                plan_hash=question.plan_hash,
             )
         return False
 
     def _start_approved(self, plan: Plan, approval: PlanAnswer) -> None:
         """Start a plan that was approved between two processes; its run checks the cluster."""
-        self.note(f"plan {plan.hash[:12]} approved by {approval.by}", LogEvent.PLAN_APPROVED)
+        self._note_approved(plan, approval.by)
         message = f"executing plan {plan.hash[:12]}"
-        self._begin_run(message, lambda: self._runner.start(plan, approval.by))
+        self._begin_run(message, lambda: self._runner.start(plan, approval.by), plan.hash)
 
     def _hold_unless(self, useful: bool) -> None:
         """Let triggers that ask have their plan if those that act have none of use."""
@@ -1164,6 +1189,7 @@ class Loop(Closing):
         """Log what changed in the run, and show it."""
         self._note_steering()
         self.previous_runs.saw(progress)
+        self._executes(progress.plan_hash)
         with self._changed:
             for line in run_lines(self._state.run, progress):
                 self.note(line.text, line.event, level=line.level, narrated=True)
@@ -1191,6 +1217,7 @@ class Loop(Closing):
                     state.failures = state.failures.again(now_s)
             level = "info" if complete or overridden else "warning"
             self._enter(Phase.SETTLING, message, level)
+            state.executing = None
 
     def _overridden(self, report: RunReport) -> Trigger | None:
         """Remember which trigger interrupted the run that has ended; None for none."""
@@ -1226,6 +1253,7 @@ class Loop(Closing):
                 self._failed(error)
             else:
                 self._enter(Phase.NO_PLAN, str(error), level="error")
+            self._state.executing = None
 
     def _cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
         """Log the settings restored after previous runs, and what prevented more."""
@@ -1265,10 +1293,19 @@ class Loop(Closing):
         self._publish()
 
     def note(
-        self, text: str, event: LogEvent, *, level: str = "info", narrated: bool = False
+        self,
+        text: str,
+        event: LogEvent,
+        *,
+        level: str = "info",
+        narrated: bool = False,
+        plan_hash: str | None = None,
     ) -> None:
-        """Write a line to the log; `event` and `narrated` as `DecisionLog.note` has them."""
-        self._log.note(text, event, level=level, narrated=narrated)
+        """Write a line to the log; everything as `DecisionLog.note` has it.
+
+        plan_hash: by default that of the run or task in progress, or else of the newest plan.
+        """
+        self._log.note(text, event, level=level, narrated=narrated, plan_hash=plan_hash)
 
     def warn(self, text: str, event: LogEvent = LogEvent.LOOP_WARNING) -> None:
         """Write a warning to the log, unless it repeats a competing rebalancer's."""
@@ -1295,9 +1332,13 @@ class Loop(Closing):
         for subscriber in tuple(self._subscribers):
             subscriber(view)
 
-    def _plan_hash(self) -> str | None:
+    def _plan_hash(self) -> str:
+        """Hash of the plan that a line is about which names none; empty without one."""
+        executing = self._state.executing
+        if executing is not None:
+            return executing
         plan = self.proposals.plan
-        return plan.hash[:12] if plan else None
+        return plan.hash if plan else ""
 
     def _now_ms(self) -> int:
         return int(1000 * self._parts.clock())

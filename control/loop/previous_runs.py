@@ -29,13 +29,13 @@ class PreviousRuns:
         runner: Runner,
         journal_dir: Path,
         *,
-        begin: Callable[[str, Callable[[], None]], None],
+        begin: Callable[[str, Callable[[], None], str], None],
         warn: Callable[[str], None],
     ) -> None:
         """Set up without reading a journal yet.
 
-        begin: starts a run with a message for the log; raises GuardrailRefused while
-        another one is in progress.
+        begin: starts a run with a message for the log and the hash of its plan, empty where that
+        is not known; raises GuardrailRefused while another one is in progress.
         warn: writes a warning to the loop's log.
         """
         self._runner, self._journal_dir = runner, journal_dir
@@ -115,7 +115,8 @@ class PreviousRuns:
             plimsoll is read-only, or a run is in progress.
         """
         message = f"resuming the most recent run, requested by {by}"
-        self._start(message, lambda: self._runner.resume(by))
+        plan_hash = "" if self.interrupted is None else self.interrupted.plan.hash
+        self._start(message, lambda: self._runner.resume(by), plan_hash)
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """Return the plan that undoes a run, and what it cannot undo, in words.
@@ -147,14 +148,14 @@ class PreviousRuns:
         """
         # The plan names the run that it undoes.
         message = f"rolling back {plan.limited_by}: plan {plan.hash[:12]} approved by {by}"
-        self._start(message, lambda: self._runner.roll_back(plan, by))
+        self._start(message, lambda: self._runner.roll_back(plan, by), plan.hash)
 
-    def _start(self, message: str, start: Callable[[], None]) -> None:
+    def _start(self, message: str, start: Callable[[], None], plan_hash: str) -> None:
         self._runner.check_allowed()
         # Before the run, which may fail at once and leave it interrupted.
         before, self.interrupted = self.interrupted, None
         try:
-            self._begin(message, start)
+            self._begin(message, start, plan_hash)
         except GuardrailRefused:
             self.interrupted = before
             raise

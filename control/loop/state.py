@@ -88,6 +88,8 @@ class LoopState:
     """Runs of the last 24 hours, where limits per day count them."""
     auto_run: AutoRun | None = None
     """The run that `--auto` approved last, until it ends."""
+    executing: str | None = None
+    """Hash of the plan of the run or task in progress, empty before it has one; None without."""
     overridden_by: Trigger | None = None
     """The trigger that interrupted the last run: it does not wait for the pause."""
     oscillation: Oscillation = field(default_factory=Oscillation)

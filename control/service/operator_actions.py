@@ -200,7 +200,8 @@ class OperatorActions:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
         self._end(record, AuditOutcome.DONE, result.message, loop)
-        loop.note(f"{client.name}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
+        text = f"{client.name}: {action}: {result.message}"
+        loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
         return result
 
     def refuse_standby(self) -> None:
@@ -250,7 +251,8 @@ class OperatorActions:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
         self._end(record, AuditOutcome.DONE, result.message, loop)
-        loop.note(f"{request.by}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
+        text = f"{request.by}: {action}: {result.message}"
+        loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
         return replace(result, message="; ".join(filter(None, (result.message, warning))))
 
     # ---- the audit log

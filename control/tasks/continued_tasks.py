@@ -120,6 +120,7 @@ class ContinuedTasks:
             moves_in_flight=site.moves_in_flight,
             now_ms=self.now_ms,
             operator=operator,
+            planned=site.planned,
         )
 
     def now_ms(self) -> int:

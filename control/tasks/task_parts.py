@@ -106,6 +106,8 @@ class TaskParts:
     """Milliseconds since the epoch."""
     operator: str = ""
     """The person who may stop its runs; empty where the steering says who has stopped one."""
+    planned: Callable[[str], None] = lambda _plan_hash: None
+    """Is passed the hash of the task's newest plan; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,7 @@ class TaskRunner:
             # Another process may have continued or cancelled it since it was read.
             self.task = files.newest(task_id)
             self._refuse_foreign()
+            self._parts.planned(self.task.plans[-1].plan_hash if self.task.plans else "")
             try:
                 self._mark()
                 self._work()
@@ -133,6 +134,7 @@ class TaskRunner:
         parts.files.keep_plan(task, found.plan, self._hold)
         now_ms = parts.now_ms()
         self._change(lambda t: t.planned(found.entry, now_ms, found.note))
+        parts.planned(found.plan.hash)
         parts.say(f"planned: {found.note}")
         return True
 

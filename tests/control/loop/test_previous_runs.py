@@ -39,7 +39,7 @@ class FakeLoop:
     errors: list[PlimsollError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def begin(self, message: str, start: Callable[[], None]) -> None:
+    def begin(self, message: str, start: Callable[[], None], _plan_hash: str) -> None:
         if self.busy:
             raise GuardrailRefused("a run is in progress")
         self.messages.append(message)

@@ -1,5 +1,6 @@
 """A loop of `--auto` that continues tasks on brokers, one at a time and before plans of its own."""
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from control.loop.view import LoopView, Mode
 from control.planning.background_call import AtOnce
 from control.settings.auto_limits import EAGER
 from model.errors import ArchiveUnreachable, ExecutionStopped, GuardrailRefused, PlimsollError
+from model.log_events import LogEvent
 from tests.support.control.loop_parts import (
     CannedObserver,
     LoopBench,
@@ -105,6 +107,61 @@ def test_a_person_has_a_task_worked_on(tmp_path: Path) -> None:
     assert (site.steering.by, site.moves_in_flight) == ("ada", EAGER.moves_in_flight)
     assert found.log.count("is continued") == 1
     assert "the work on a task ended: task a is done" in found.log
+
+
+def test_lines_of_a_task_have_the_hash_of_its_own_plan(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "plimsoll.control")
+    found = loop_bench(tmp_path, RecordingExecutor(), settings={"mode": Mode.APPROVE})
+    found.turns(12, 20.0)
+    proposed = found.loop.view.plan
+    assert proposed is not None
+
+    def do(site: TaskSite) -> str:
+        site.say("it has no plan yet")
+        site.planned("ab" * 32)
+        site.say("planned: 3 replicas")
+        return "task a is done"
+
+    caplog.clear()
+    found.loop.work_on(Task(do))
+    lines = [
+        (record.getMessage().removeprefix("task a (remove broker 4)"), vars(record)["plan_hash"])
+        for record in caplog.records
+        if "plan_hash" in vars(record)
+    ]
+    mine = "ab" * 6
+    assert lines[:6] == [
+        (" is continued", None),
+        ("running: working on task a (remove broker 4)", None),
+        (": it has no plan yet", None),
+        (": planned: 3 replicas", mine),
+        ("the work on a task ended: task a is done", mine),
+        ("settling: the work on a task ended: task a is done", mine),
+    ]
+    found.loop.note("something else", LogEvent.LOOP_PHASE)
+    assert vars(caplog.records[-1])["plan_hash"] != mine
+
+
+def test_lines_of_a_run_have_the_hash_of_its_own_plan(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "plimsoll.control")
+    found = loop_bench(tmp_path, RecordingExecutor(), settings={"mode": Mode.APPROVE})
+    found.turns(12, 20.0)
+    proposed = found.loop.view.plan
+    assert proposed is not None
+    ordered = proposed.model_copy(update={"hash": "cd" * 32})
+    caplog.clear()
+    found.loop.order(ordered, "eve")
+    lines = {
+        record.getMessage().split(" ")[0]: vars(record)["plan_hash"]
+        for record in caplog.records
+        if "plan_hash" in vars(record)
+    }
+    assert {"plan", "running:", "settling:"} <= set(lines)
+    assert set(lines.values()) == {"cd" * 6}
 
 
 def test_no_task_is_worked_on_read_only(tmp_path: Path) -> None:
