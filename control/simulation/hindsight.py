@@ -26,15 +26,16 @@ class Hindsight:
     goals: Goals
     limits: AutoLimits
     solve: Solve
-    _placement: Ints | None = None
+    _placement: Ints = field(init=False)
     """At the beginning of the day."""
     _states: list[Snapshot] = field(default_factory=list)
     """The cluster at each sample."""
 
+    def __post_init__(self) -> None:
+        self._placement = self.cluster.placement
+
     def sample(self) -> None:
-        """Remember the cluster as it is; once an hour is enough."""
-        if self._placement is None:
-            self._placement = self.cluster.placement
+        """Remember the cluster as it is; in the middle of each hour is enough."""
         self._states.append(self.cluster.present())
 
     def regret(self, used: Counts) -> float:
@@ -43,8 +44,8 @@ class Hindsight:
         used: what the policy used of its budgets on the day.
         """
         states, placement = self._states, self._placement
-        self._states, self._placement = [], None
-        if placement is None:
+        self._states, self._placement = [], self.cluster.placement
+        if not states:
             return 0.0
         reached = _mean(self.goals, states)
         start = placed(states[0], placement)

@@ -226,7 +226,8 @@ class _PolicyTrial:
             limits=policy.limits,
             solve=lambda snapshot, goals: plan(snapshot, goals, trial.solve, SolveObserver(), None),
         )
-        self._next_sample_s = self._begin_s
+        # What lasts for seconds at the full hour must not count for all of it.
+        self._next_sample_s = self._begin_s + HOUR_S / 2
         self._tally = Tally(
             goals=policy.goals, begin_s=self._begin_s, regret_of=self._hindsight.regret
         )

@@ -130,6 +130,13 @@ def test_regret_is_what_a_plan_for_the_day_would_have_gained() -> None:
     assert 0.5 * day.imbalance < day.regret <= day.imbalance
 
 
+def test_a_policy_that_acts_at_once_regrets_no_more_than_its_imbalance() -> None:
+    outcome = try_policy(policy(), trial(skewed(), 48))
+    assert outcome.runs >= 1
+    for day in outcome.days:
+        assert day.regret <= day.imbalance
+
+
 @pytest.mark.parametrize("shape", ["swap", "sawtooth"])
 def test_loads_that_are_hard_to_balance_undo_no_moves(shape: str) -> None:
     """Neither replicas nor leaders return within the return window."""
