@@ -11,7 +11,7 @@ from control.cruise_control.goal_properties import NO_PROPERTIES, GoalProperties
 from control.cruise_control.requests import BadRequest, Request
 from control.planning.disk_request import broker_of, paths_of, plan_disk_removal
 from control.planning.repair_request import plan_repair
-from control.planning.replication_request import plan_replication, topics_of
+from control.planning.replication_request import BadExpression, plan_replication, topics_of
 from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, Operation, TaskPlan
 from control.tasks.filling import NO_REST, barred
@@ -46,6 +46,8 @@ UNSUPPORTED: Final = {
 """Parameters that would change what is done, and why they are refused."""
 UNPLANNED: Final = "com.linkedin.kafka.cruisecontrol.exception.OptimizationFailureException"
 MOST_NAMED: Final = 10
+MOST_FACTORS: Final = 100
+"""Replication factors in one body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ def refuse_impossible(
         task = _task(request, snapshot)
         OPERATIONS[task.operation].refuse(task, snapshot, goals)
     if name == "topic_configuration":
-        topics_of(snapshot, replication_of(request)[0])
+        replication_of(request, snapshot)
     if name == "remove_disks":
         _paths(request, snapshot)
 
@@ -185,39 +187,71 @@ def _balanced(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) 
 def _replication(
     request: Request, snapshot: Snapshot, goals: Goals, limits: SolveLimits
 ) -> Planned:
-    patterns, replicas = replication_of(request)
-    topics = topics_of(snapshot, patterns)
-    return _of(snapshot, goals, plan_replication(snapshot, goals, limits, topics, replicas))
+    wanted = replication_of(request, snapshot)
+    return _of(snapshot, goals, plan_replication(snapshot, goals, limits, wanted))
 
 
-def replication_of(request: Request) -> tuple[tuple[str, ...], int]:
-    """Names or regular expressions of topics, and the replicas that each is to have.
+def replication_of(request: Request, snapshot: Snapshot) -> dict[TopicName, int]:
+    """The topics that a request names, and the replicas that each is to have.
 
     From the parameters, or from a body such as
-    `{"replication_factor": {"topic_by_replication_factor": {"3": "t1|t2"}}}`. Raises BadRequest.
+    `{"replication_factor": {"topic_by_replication_factor": {"3": "t1|t2", "2": "t3"}}}`. Raises
+    BadRequest, also where two factors name a topic, and ConfigError for topics that do not exist.
     """
+    wanted: dict[TopicName, int] = {}
+    for pattern, replicas in _factors(request):
+        try:
+            topics = topics_of(snapshot, [pattern])
+        except BadExpression as exc:
+            raise BadRequest(str(exc)) from None
+        for topic in topics:
+            if wanted.setdefault(topic, replicas) != replicas:
+                raise BadRequest(
+                    f"topic {topic} is named with {wanted[topic]} replicas and with {replicas}"
+                )
+    return wanted
+
+
+def _factors(request: Request) -> list[tuple[str, int]]:
+    """Names or regular expressions of topics, with their replication factors."""
     if request.body:
         return _in_body(request.body)
     names, replicas = request.values.get("topic"), request.values.get("replication_factor")
     if names is None or replicas is None:
         raise BadRequest("topic and replication_factor are missing")
-    return names.regex, _factor(replicas)
+    return [(pattern, _factor(replicas)) for pattern in names.regex]
 
 
-def _in_body(body: str) -> tuple[tuple[str, ...], int]:
+def _in_body(body: str) -> list[tuple[str, int]]:
     try:
-        document = json.loads(body)
+        document = json.loads(body, object_pairs_hook=_without_repetition)
         by_factor = document["replication_factor"]["topic_by_replication_factor"]
-        ((factor, pattern),) = by_factor.items()
-        replicas = int(factor)
+        found = [(pattern, _factor(_digits(factor))) for factor, pattern in by_factor.items()]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = []
+    if not found:
         raise BadRequest(
             'the body is not {"replication_factor": {"topic_by_replication_factor": '
-            '{"N": "TOPICS"}}} with one N'
-        ) from None
-    if not isinstance(pattern, str):
+            '{"N": "TOPICS", ...}}}, with each N once'
+        )
+    if len(found) > MOST_FACTORS:
+        raise BadRequest(f"the body has more than {MOST_FACTORS} replication factors")
+    if not all(isinstance(pattern, str) for pattern, _ in found):
         raise BadRequest("the topics in the body are not a regular expression")
-    return (pattern,), _factor(replicas)
+    return found
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is repeated")
+    return found
+
+
+def _digits(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("not a number")
+    return int(text)
 
 
 def _factor(replicas: int) -> int:

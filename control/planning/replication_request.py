@@ -1,6 +1,7 @@
 """A request for another replication factor: the topics it names, what forbids it, and its plan."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from pydantic import ValidationError
@@ -15,45 +16,55 @@ from model.ids import NO_BROKER, TopicName
 from model.names import Names
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import TAKING, Bools, BrokerState, Snapshot, StorageKind
+from model.snapshot.snapshot import TAKING, Bools, BrokerState, Snapshot, StorageKind, Topic
 from model.units import count_text, listed
 
 MOST_NAMED = 3
 """Topics named in a refusal."""
+_NAMES = re.compile(r"[A-Za-z0-9._-]+(\|[A-Za-z0-9._-]+)*")
+"""Names of topics, joined as alternatives."""
+
+
+class BadExpression(ConfigError):
+    """A regular expression of topics that is not valid, or too large."""
 
 
 def topics_of(snapshot: Snapshot, patterns: Sequence[str]) -> tuple[TopicName, ...]:
     """Topics that names, or regular expressions of whole names, stand for; sorted.
 
-    Internal topics are among them only by name. Raises ConfigError: one stands for none.
+    Names may be joined by `|`: each stands for itself alone, although its dots would match other
+    names, too. Internal topics are among the topics only by name. Raises ConfigError: one stands
+    for none, and BadExpression.
     """
     topics = {t.name: t for t in snapshot.header.topics}
     found: set[TopicName] = set()
     for pattern in patterns:
-        if pattern in topics:
-            found.add(TopicName(pattern))
-            continue
-        names = _expression(pattern)
-        matching = {n for n, t in topics.items() if not t.internal and names.match(n)}
+        matching = _matching(topics, pattern)
         if not matching:
             raise ConfigError(f"there is no topic {pattern!r}{nearest(pattern, list(topics))}")
         found |= matching
     return tuple(sorted(found))
 
 
+def _matching(topics: Mapping[TopicName, Topic], pattern: str) -> set[TopicName]:
+    parts = pattern.split("|") if _NAMES.fullmatch(pattern) else [pattern]
+    alternatives = [TopicName(part) for part in parts]
+    found = {name for name in alternatives if name in topics}
+    if rest := "|".join(name for name in alternatives if name not in topics):
+        names = _expression(rest)
+        found |= {n for n, t in topics.items() if not t.internal and names.match(n)}
+    return found
+
+
 def _expression(pattern: str) -> Names:
     try:
         return Names(regex=(pattern,))
     except ValidationError as exc:
-        raise ConfigError(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise BadExpression(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def plan_replication(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    topics: Sequence[TopicName],
-    replicas: int,
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, wanted: Mapping[TopicName, int]
 ) -> Plan | None:
     """Plan so many replicas of every partition of these topics; None if all have them.
 
@@ -63,32 +74,35 @@ def plan_replication(
     from solver.replication.placing import NoRoom
     from solver.replication.replication_plan import replication_plan
 
-    refuse_replication(snapshot, goals, topics, replicas)
-    what = _refusal(replicas)
+    refuse_replication(snapshot, goals, wanted)
     try:
-        plan = replication_plan(snapshot, goals, limits, dict.fromkeys(topics, replicas))
+        plan = replication_plan(snapshot, goals, limits, wanted)
     except NoRoom as exc:
+        full = snapshot.id(exc.row)
         raise GuardrailRefused(
-            f"{what}: no broker is left for a replica of {snapshot.id(exc.row)}: each holds one, "
-            "may take none, or would be over a limit of its capacity or of replicas_per_broker"
+            f"{_refusal(wanted[full.topic])}: no broker is left for a replica of {full}: each "
+            "holds one, may take none, or would be over a limit of its capacity or of "
+            "replicas_per_broker"
         ) from None
     if plan is None:
         return None
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
-    refuse_breaches(proposal, what)
+    refuse_breaches(proposal, _refusal(*wanted.values()))
     return plan
 
 
-def refuse_replication(
-    snapshot: Snapshot, goals: Goals, topics: Sequence[TopicName], replicas: int
-) -> None:
+def refuse_replication(snapshot: Snapshot, goals: Goals, wanted: Mapping[TopicName, int]) -> None:
     """Raise GuardrailRefused where the request is impossible whatever is planned."""
-    for reason in _obstacles(snapshot, goals, topics, replicas):
-        raise GuardrailRefused(f"{_refusal(replicas)}: {reason}")
+    for replicas in sorted({*wanted.values()}):
+        topics = [topic for topic, count in wanted.items() if count == replicas]
+        for reason in _obstacles(snapshot, goals, topics, replicas):
+            raise GuardrailRefused(f"{_refusal(replicas)}: {reason}")
 
 
-def _refusal(replicas: int) -> str:
-    return f"cannot set {count_text(replicas, 'replica')}"
+def _refusal(*replicas: int) -> str:
+    *some, last = sorted({*replicas})
+    counts = f"{listed(some, MOST_NAMED)} or {last} replicas" if some else ""
+    return f"cannot set {counts or count_text(last, 'replica')}"
 
 
 def racks_of(snapshot: Snapshot, goals: Goals) -> int | None:

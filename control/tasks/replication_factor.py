@@ -34,8 +34,12 @@ def _known(task: BrokerTask, snapshot: Snapshot) -> tuple[TopicName, ...]:
     return tuple(topic for topic in task.topics if topic in known)
 
 
+def _wanted(task: BrokerTask, snapshot: Snapshot) -> dict[TopicName, int]:
+    return dict.fromkeys(_known(task, snapshot), _replicas(task))
+
+
 def _refuse(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
-    refuse_replication(snapshot, goals, _known(task, snapshot), _replicas(task))
+    refuse_replication(snapshot, goals, _wanted(task, snapshot))
 
 
 def changing(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> Plan | None:
@@ -43,8 +47,7 @@ def changing(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> Plan | None:
 
     Raises as `plan_replication` does.
     """
-    topics = _known(task, snapshot)
-    plan = plan_replication(snapshot, goals, SolveLimits(), topics, _replicas(task))
+    plan = plan_replication(snapshot, goals, SolveLimits(), _wanted(task, snapshot))
     refuse_broken(snapshot, plan)
     return plan
 

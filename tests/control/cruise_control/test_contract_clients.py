@@ -7,7 +7,7 @@ import pytest
 
 from control.cruise_control.cruise_control import CruiseControl
 from control.tasks.broker_task import TaskPhase
-from model.snapshot.snapshot import LogDir, Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import LogDir, Resource, Snapshot
 from tests.support.control.charm_client import Charm
 from tests.support.control.cruise_bench import CruiseClient
 from tests.support.control.cruise_site import Site, Start
@@ -154,23 +154,24 @@ def test_an_unknown_session_is_followed_by_a_new_dry_run(start: Start) -> None:
 
 
 def test_the_topic_operator_changes_replication_factors(start: Start) -> None:
-    snapshot = clusters.snapshot(
+    snapshot = clusters.wide(
         clusters.brokers(3, "abc"),
-        [(1, 2), (1, 3), (2, 3)],
-        [(MB, MB)] * 3,
-        storage=StorageKind.REPLICATED,
+        [(1, 2), (1, 3), (2, 3), (3, 1)],
+        {Resource.DISK: [MB] * 4},
+        topics=[0, 0, 1, 2],
     )
     site = start(snapshot, journals=True)
     operator = TopicOperator(site.client)
-    reply = operator.replicate("orders|x", 3)
+    reply = operator.replicate({3: "t0|x", 1: "t2|t1"})
     assert reply.status == 200, reply.text
     assert operator.statuses(reply.task_id, NO_TASK) == {reply.task_id: "InExecution"}
     # It waits while something else is executed.
-    again = operator.replicate("orders", 3)
+    again = operator.replicate({3: "t1"})
     assert (again.status, "OngoingExecutionException" in again.error) == (500, True)
     site.executor.finish.set()
     site.until(lambda: operator.statuses(reply.task_id) == {reply.task_id: "Completed"})
-    assert [len(replicas) for _, _, replicas in executed(site)] == [3, 3, 3]
+    after = sorted((topic, len(replicas)) for topic, _, replicas in executed(site))
+    assert after == [("t0", 3), ("t0", 3), ("t1", 1), ("t2", 1)]
 
 
 @pytest.mark.parametrize("block_s", [BRIEF_S, LONG_S], ids=["polled", "at once"])

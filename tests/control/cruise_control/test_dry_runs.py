@@ -15,7 +15,8 @@ from control.cruise_control.user_tasks import TaskStatus, UserTasks
 from control.service.service_state import ServiceState
 from model.errors import ConfigError
 from model.goals.goals import Goal, Goals
-from model.snapshot.snapshot import BrokerState, Count, LogDir, Resource, StorageKind
+from model.ids import TopicName
+from model.snapshot.snapshot import BrokerState, Count, LogDir, Resource, Snapshot, StorageKind
 from tests.control.cruise_control.test_reads import seen, with_cores
 from tests.support.control.cruise_bench import CruiseClient, Reply, served
 from tests.support.control.cruise_schema import check
@@ -278,7 +279,10 @@ def test_impossible_requests_do_not_wait_for_a_plan_in_progress(
         b"[]",
         b"\xff",
         b"[" * 60_000,
-        b'{"replication_factor": {"topic_by_replication_factor": {"2": "a", "3": "b"}}}',
+        b'{"replication_factor": {"topic_by_replication_factor": {"1": "orders", "1": "a"}}}',
+        b'{"replication_factor": {"topic_by_replication_factor": {}}}',
+        b'{"replication_factor": {"topic_by_replication_factor": {"1_0": "orders"}}}',
+        b'{"replication_factor": {"topic_by_replication_factor": {"1": "("}}}',
         b'{"replication_factor": {"topic_by_replication_factor": {"2": 1}}}',
     ],
 )
@@ -287,6 +291,54 @@ def test_bodies_that_are_not_valid_are_refused(body: bytes, uneven: CruiseClient
     reply = uneven.ask("POST", path, body=body)
     assert reply.status == 400, reply.text
     assert reply.error.startswith("Bad POST request '/topic_configuration' due to '")
+
+
+@pytest.mark.parametrize(
+    ("groups", "status", "found"),
+    [
+        # Strimzi names topics; their dots are no expressions.
+        ({"1": "a.b", "3": "a-b"}, 200, [("a-b", 3), ("a.b", 1)]),
+        ({"1": "a.b|zzz", "3": "[ac]-b"}, 200, [("a-b", 3), ("a.b", 1), ("c-b", 3)]),
+        ({"1": "a.b", "01": "a.*"}, 200, [("a-b", 1), ("a.b", 1)]),
+        ({"3": "a.b", "1": "a.*"}, 400, "topic a.b is named with 3 replicas and with 1"),
+        ({"3": "a.b", "1": "a{0,1000}" * 200}, 400, "the regular expression is too large"),
+        ({"3": "a.b", "1": "zzz"}, 500, "there is no topic 'zzz'"),
+        ({"3": "a.b", "4": "a-b"}, 500, "cannot set 4 replicas: a-b-1 has 2, and only 3 brokers"),
+        ({str(n): "a.b" for n in range(1, 102)}, 400, "more than 100 replication factors"),
+    ],
+)
+def test_several_replication_factors_are_planned_at_once(
+    groups: dict[str, str],
+    status: int,
+    found: Any,
+    tmp_path: Path,
+    state: ServiceState,
+    parts: CruiseControl,
+    client: CruiseClient,
+) -> None:
+    snapshot = clusters.wide(
+        clusters.brokers(3, "abc"),
+        [(1, 2), (1, 3), (2, 3)],
+        {Resource.DISK: [MB] * 3},
+        topics=[0, 1, 2],
+    )
+    names = ("a.b", "a-b", "c-b")
+    named = [
+        topic.model_copy(update={"name": TopicName(name)})
+        for topic, name in zip(snapshot.header.topics, names, strict=True)
+    ]
+    header = snapshot.header.model_copy(update={"topics": tuple(named)})
+    seen(tmp_path, state, parts, Snapshot(header, snapshot.partitions))
+    body = json.dumps({"replication_factor": {"topic_by_replication_factor": groups}})
+    path = "/kafkacruisecontrol/topic_configuration?json=true&dryrun=true&verbose=true"
+    reply = client.ask("POST", path, body=body.encode())
+    assert reply.status == status, reply.text
+    if status != 200:
+        assert found in reply.error
+        return
+    proposals = reply.json["proposals"]
+    after = [(p["topicPartition"]["topic"], len(p["newReplicas"])) for p in proposals]
+    assert sorted(after) == found
 
 
 def test_a_huge_body_is_refused(uneven: CruiseClient) -> None:

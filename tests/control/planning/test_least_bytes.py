@@ -156,7 +156,7 @@ def test_plans_of_other_replication_factors_copy_as_little_as_possible(
 ) -> None:
     snapshot = site(tmp_path, seed).snapshot()
     most = int(snapshot.replica_counts.max())
-    plan = plan_replication(snapshot, Goals(), SolveLimits(), [TOPIC], most)
+    plan = plan_replication(snapshot, Goals(), SolveLimits(), {TOPIC: most})
     assert plan is not None
     assert plan.bytes_to_copy == least_replication(snapshot, [TOPIC], most)
 

@@ -9,6 +9,7 @@ OpenAPI description, too.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -188,9 +189,13 @@ class TopicOperator:
 
     client: CruiseClient
 
-    def replicate(self, topics: str, replicas: int) -> Reply:
-        """Request a change; the names are a regular expression."""
-        body = {"replication_factor": {"topic_by_replication_factor": {str(replicas): topics}}}
+    def replicate(self, topics: Mapping[int, str]) -> Reply:
+        """Request changes, all in one request.
+
+        topics: names joined by `|`, by their replication factor.
+        """
+        groups = {str(replicas): names for replicas, names in topics.items()}
+        body = {"replication_factor": {"topic_by_replication_factor": groups}}
         path = "topic_configuration?skip_rack_awareness_check=&dryrun=false&json=true"
         return self.client.ask(
             "POST",
