@@ -6,13 +6,14 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import Field
 
+from control.tasks.broker_marks import BrokerMark
 from control.tasks.sealed_files import checksum_of
 from model.files import FileModel, VersionedModel
 from model.ids import BrokerId, TopicName
 from model.units import count_text, listed
 
 KIND: Final = "plimsoll.task"
-SCHEMA_VERSION: Final = "1.4"
+SCHEMA_VERSION: Final = "1.5"
 TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
@@ -157,6 +158,11 @@ class BrokerTask(VersionedModel):
     at_min_isr: Annotated[tuple[TopicAtMinIsr, ...], Field(max_length=MOST_TOPICS)] = ()
     """Topics that its brokers must not be stopped for, by name, as at its end; empty but for
     `demote` and `maintenance`. Since 1.4."""
+    replaced: Annotated[tuple[BrokerMark, ...], Field(max_length=MOST_BROKERS)] = ()
+    """Marks whose place its own have taken, by broker; they return where its own end before the
+    task is done. Since 1.5."""
+    cordoned: Annotated[tuple[BrokerId, ...], Field(max_length=MOST_BROKERS)] = ()
+    """Its brokers that plimsoll had cordoned before. Since 1.5."""
     checksum: str = ""
     """Of the file without it."""
 

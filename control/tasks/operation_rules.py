@@ -6,7 +6,7 @@ from typing import Final
 
 from control.tasks.broker_marks import MarkState
 from control.tasks.broker_task import BrokerTask, TopicAtMinIsr
-from control.tasks.task_cordons import cordon, uncordon
+from control.tasks.task_cordons import cordon, cordoned_by_others, uncordon
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.goals.goals import Goals
 from model.snapshot.snapshot import BrokerState, Snapshot
@@ -45,9 +45,11 @@ def cordon_brokers(task: BrokerTask, parts: TaskParts) -> None:
 
 
 def uncordon_brokers(task: BrokerTask, parts: TaskParts) -> bool:
-    """End own cordons of whole brokers; whether any was changed."""
-    return uncordon(
-        parts.executor, task.brokers, parts.journal_dir, task.cluster_id, task.by, parts.say
+    """End own cordons of whole brokers that no other mark wants; whether any was changed."""
+    wanted = cordoned_by_others(parts.files.marks(task.cluster_id), task)
+    brokers = [b for b in task.brokers if b not in wanted]
+    return bool(brokers) and uncordon(
+        parts.executor, brokers, parts.journal_dir, task.cluster_id, task.by, parts.say
     )
 
 

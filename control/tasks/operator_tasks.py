@@ -46,7 +46,8 @@ class OperatorTasks:
         task, now_ms = self._files.read(task_id), continued.now_ms()
         ended = task_runner.cancel(self._files, task, by, now_ms, why)
         if not self._files.is_worked_on(task_id):
-            end_cordons(continued.connect, ended, continued.journal_dir, by, said.append)
+            marks = self._files.marks(ended.cluster_id)
+            end_cordons(continued.connect, ended, continued.journal_dir, by, said.append, marks)
         return "; ".join(said)
 
     # ---- requests

@@ -198,13 +198,20 @@ def end_cordons(
     journal_dir: Path,
     by: str,
     say: Callable[[str], None],
+    marks: Sequence[BrokerMark],
 ) -> None:
     """End the cordons of a task, or say which command does; connect only where there are any.
 
+    marks: those left; the cordons of brokers that they keep replicas away from stay, too.
     connect: None where changes are not allowed. A cordon that cannot be ended is no error: a
     task can be given up while its cluster is away. Raises ConfigError for an unreadable journal.
     """
-    left = task_cordon(journal_dir, task)
+    for mark in kept_cordons(journal_dir, task, marks):
+        say(
+            f"broker {mark.broker} stays cordoned, as it is {mark.state} ({mark.reason}, by "
+            f"{mark.by})"
+        )
+    left = task_cordon(journal_dir, task, marks)
     if left is None:
         return
     why = "changes are not allowed"
@@ -257,8 +264,13 @@ class TaskCordon:
             uncordon(executor, self.brokers, journal_dir, self.cluster_id, by, say)
 
 
-def task_cordon(journal_dir: Path, task: BrokerTask) -> TaskCordon | None:
-    """What plimsoll has cordoned for a task; None where it has not. Raises as `cordoned_by_us`."""
+def task_cordon(
+    journal_dir: Path, task: BrokerTask, marks: Sequence[BrokerMark]
+) -> TaskCordon | None:
+    """What plimsoll has cordoned for a task alone; None where it has not.
+
+    marks: as of `end_cordons`. Raises as `cordoned_by_us`.
+    """
     own = cordoned_by_us(journal_dir, task.cluster_id)
     if task.paths:
         (broker,) = task.brokers
@@ -267,8 +279,35 @@ def task_cordon(journal_dir: Path, task: BrokerTask) -> TaskCordon | None:
         return found if paths else None
     if task.operation is Operation.DISK_HEAL:
         return None
-    brokers = tuple(sorted(b for b in task.brokers if b in own and own[b].all))
+    others = cordoned_by_others(marks, task)
+    brokers = tuple(sorted(b for b in task.brokers if b in own and own[b].all and b not in others))
     return TaskCordon(cluster_id=task.cluster_id, brokers=brokers) if brokers else None
+
+
+def cordoned_by_others(marks: Iterable[BrokerMark], task: BrokerTask) -> dict[BrokerId, BrokerMark]:
+    """Marks for which a cordon stays when a task ends, by its brokers.
+
+    Those that keep new replicas away and are not the task's own. Where the task had replaced one,
+    the broker was cordoned before, too.
+    """
+    return {
+        m.broker: m
+        for m in marks
+        if m.cluster_id == task.cluster_id
+        and m.broker in task.brokers
+        and m.state in AWAY
+        and m.task_id != task.task_id
+        and (m not in task.replaced or m.broker in task.cordoned)
+    }
+
+
+def kept_cordons(
+    journal_dir: Path, task: BrokerTask, marks: Sequence[BrokerMark]
+) -> list[BrokerMark]:
+    """Marks of others for which cordons stay that a task has wanted, too."""
+    others = {} if task.paths else cordoned_by_others(marks, task)
+    own = cordoned_brokers(journal_dir, task.cluster_id) if others else frozenset()
+    return [others[b] for b in sorted(others.keys() & own)]
 
 
 def cordoned_brokers(journal_dir: Path, cluster_id: str) -> frozenset[BrokerId]:

@@ -10,16 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from control.tasks.broker_marks import BrokerMark, marked, unmarked
+from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
 from control.tasks.operations import OPERATIONS, ending_of
-from control.tasks.task_cordons import end_cordons, task_cordon
+from control.tasks.task_cordons import cordon, end_cordons, kept_cordons, task_cordon
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_runner import unmark
+from control.tasks.task_runner import mark_again, marks_after, unmark
 from executor.journal.run_history import past_run, past_runs, undone_run
 from executor.run.operator_control import Steering
 from executor.run.rollback_plan import restores, rolls_back
-from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan.plan import Plan
 from model.run import RunReport
 from model.units import listed
@@ -87,8 +87,9 @@ class TaskRollback:
             words = f"the marks of task {task.task_id} ({task.words()}) are not set again"
             return [f"{words}: request the task again for that"] if sets else []
         found = list(self._marks())
-        if (cordon := task_cordon(self.journal_dir, task)) is not None:
-            found.append(f"with the rollback, the cordon of {cordon.named} ends")
+        after = marks_after(self.files.marks(task.cluster_id), task)
+        if (ends := task_cordon(self.journal_dir, task, after)) is not None:
+            found.append(f"with the rollback, the cordon of {ends.named} ends")
         if advice := _ADVICE.get(task.operation):
             found.append(advice.format(named=named, ids=ids))
         return [*found, *self._other_runs()]
@@ -98,18 +99,19 @@ class TaskRollback:
         if not OPERATIONS[task.operation].marks:
             return
         marks = self.files.marks(task.cluster_id)
-        kept = {m.key for m in unmarked(marks, task.cluster_id, task.brokers, task.task_id)}
+        after = {m.key: m for m in marks_after(marks, task)}
         for mark in marks:
             if mark.broker not in task.brokers:
                 continue
-            if mark.key in kept:
-                why = f"{mark.reason}, by {mark.by}"
-                yield (
-                    f"broker {mark.broker} stays {mark.state} ({why}), which may undo the "
-                    f"rollback; {ending_of(mark)} ends that"
-                )
-            else:
+            left = after.get(mark.key)
+            if left is None:
                 yield f"with the rollback, broker {mark.broker} is no longer {mark.state}"
+                continue
+            how = "stays" if left == mark else "is, as before the task,"
+            yield (
+                f"broker {mark.broker} {how} {left.state} ({left.reason}, by {left.by}), which may "
+                f"undo the rollback; {ending_of(left)} ends that"
+            )
 
     def _other_runs(self) -> Iterator[str]:
         """Other runs of the task, which this rollback does not undo."""
@@ -128,7 +130,7 @@ class TaskRollback:
     def ending(
         self, executor: "Executor", by: str, now_ms: int, say: Callable[[str], None]
     ) -> Iterator[None]:
-        """End marks before the rollback's run and cordons after it.
+        """End marks before the rollback's run and cordons after it, unless other marks want them.
 
         In this order, the run of a process that is killed meanwhile can be resumed, and no plan
         undoes it. Where the run is refused, so that nothing has moved, the marks stay. Raises as
@@ -137,14 +139,28 @@ class TaskRollback:
         if self.again:
             yield
             return
-        files, task = self.files, self.task
+        files, task, journals = self.files, self.task, self.journal_dir
+        # The run itself ends the cordons of brokers that it moves replicas to.
+        after = marks_after(files.marks(task.cluster_id), task)
+        kept = [mark.broker for mark in kept_cordons(journals, task, after)]
         removed: tuple[BrokerMark, ...] = unmark(files, task)
         try:
             yield
         except (GuardrailRefused, PlanOutdated):
-            files.change_marks(task.cluster_id, lambda marks: marked(removed, marks))
+            mark_again(files, task, removed)
             raise
-        end_cordons(lambda: contextlib.nullcontext(executor), task, self.journal_dir, by, say)
+        marks = files.marks(task.cluster_id)
+        end_cordons(lambda: contextlib.nullcontext(executor), task, journals, by, say, marks)
+        if kept:
+            try:
+                cordon(executor, kept, journals, task.cluster_id, by, say)
+            except PlimsollError as exc:
+                # Such as a run that was interrupted and has yet to move replicas there.
+                ids = " ".join(map(str, kept))
+                say(
+                    f"{brokers_text(kept)} not cordoned again: {exc}; plimsoll broker exclude "
+                    f"{ids} --allow-changes does"
+                )
         if task.phase is not TaskPhase.CANCELLED:
             note = f"run {self.run_id} was rolled back by {by}"
             files.change(task.task_id, lambda t: t.entered(t.phase, now_ms, note))

@@ -7,7 +7,7 @@ other process continues, on any step.
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,6 +16,7 @@ from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress, min_isr_text
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts, refuse_contradictions
+from control.tasks.task_cordons import cordoned_brokers
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import FREE
 from control.tasks.task_parts import FoundPlan, TaskParts
@@ -337,9 +338,29 @@ class TaskRunner:
             )
             for broker in task.brokers
         ]
-        self._change_marks(lambda marks: marked(marks, new))
+        while not self._replace_marks(new):
+            pass  # Someone has changed them between two looks.
         if state in AWAY and (task.approved or over):
             self._rules.cordon(task, self._parts)
+
+    def _replace_marks(self, new: Sequence[BrokerMark]) -> bool:
+        """Set own marks, once the task knows whose place they take; False to try again."""
+        parts, task = self._parts, self.task
+        found = replaced_marks(parts.files.marks(task.cluster_id), task)
+        if found != task.replaced:
+            known = cordoned_brokers(parts.journal_dir, task.cluster_id) if found else frozenset()
+            cordoned = tuple(m.broker for m in found if m.broker in known)
+            update = {"replaced": found, "cordoned": cordoned}
+            self._change(lambda t: t.model_copy(update=update))
+        is_known = True
+
+        def change(marks: Marks) -> Marks:
+            nonlocal is_known
+            is_known = replaced_marks(marks, self.task) == found
+            return marked(marks, new) if is_known else marks
+
+        self._change_marks(change)
+        return is_known
 
     def _claim(self, *, over: bool) -> None:
         """Cordon what a task without marks empties, once it is approved.
@@ -466,24 +487,51 @@ def progress_of(progress: RunProgress, task: BrokerTask, now_ms: int) -> TaskPro
     )
 
 
+def replaced_marks(marks: Marks, task: BrokerTask) -> Marks:
+    """The marks whose place those of a task take, or have taken before."""
+    before = {m.broker: m for m in task.replaced}
+    here = [m for m in marks if m.cluster_id == task.cluster_id and m.broker in task.brokers]
+    found = (before.get(m.broker) if m.task_id == task.task_id else m for m in here)
+    return tuple(sorted((m for m in found if m is not None), key=lambda m: m.broker))
+
+
+def marks_after(marks: Marks, task: BrokerTask) -> Marks:
+    """The marks where a task ends before it is done: those return that its own had replaced."""
+    if not OPERATIONS[task.operation].marks:
+        return marks
+    kept = unmarked(marks, task.cluster_id, task.brokers, task.task_id)
+    ended = {m.key for m in marks} - {m.key for m in kept}
+    return marked(kept, (m for m in task.replaced if m.key in ended))
+
+
 def unmark(files: TaskFiles, task: BrokerTask) -> Marks:
-    """Remove the marks that belong to a task; return them."""
+    """Remove the marks that belong to a task, as `marks_after`; return the removed ones."""
     removed: Marks = ()
     if not OPERATIONS[task.operation].marks:
         return removed
 
     def change(marks: Marks) -> Marks:
         nonlocal removed
-        kept = unmarked(marks, task.cluster_id, task.brokers, task.task_id)
-        removed = tuple(mark for mark in marks if mark not in kept)
-        return kept
+        after = marks_after(marks, task)
+        removed = tuple(mark for mark in marks if mark not in after)
+        return after
 
     files.change_marks(task.cluster_id, change)
     return removed
 
 
+def mark_again(files: TaskFiles, task: BrokerTask, removed: Marks) -> None:
+    """Set marks again that `unmark` has removed, unless someone has set others since."""
+    keys = {m.key for m in removed}
+
+    def change(marks: Marks) -> Marks:
+        return marked(removed, (m for m in marks if m.key not in keys or m not in task.replaced))
+
+    files.change_marks(task.cluster_id, change)
+
+
 def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = "") -> BrokerTask:
-    """Cancel an open task: its brokers take new replicas again; a run of it stops.
+    """Cancel an open task: its brokers are marked as before; a run of it stops.
 
     What has moved stays. Raises ConfigError where the task is over, or is done meanwhile and so
     keeps its marks, and as `TaskFiles.change`.
@@ -495,12 +543,13 @@ def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = 
             raise ConfigError(f"task {task.task_id} is {task.phase}; nothing is left to cancel")
         return task.entered(TaskPhase.CANCELLED, now_ms, note)
 
-    cancelled(files.newest(task.task_id))
-    removed = unmark(files, task)
+    newest = files.newest(task.task_id)
+    cancelled(newest)
+    removed = unmark(files, newest)
     try:
         return files.change(task.task_id, cancelled)
     except ConfigError:
         # Its worker was faster: the brokers are emptied, and must stay so.
         if files.newest(task.task_id).phase is TaskPhase.DONE:
-            files.change_marks(task.cluster_id, lambda marks: marked(removed, marks))
+            mark_again(files, newest, removed)
         raise

@@ -109,14 +109,16 @@ def cancel(
     if files.is_worked_on(found.task_id):
         print_line("its run stops after the moves in flight")
     else:
-        _end_cordons(settings, ended, allow_changes=allow_changes)
+        _end_cordons(settings, files, ended, allow_changes=allow_changes)
     if found.approved:
         print_line("replicas that have moved stay; plimsoll rollback moves them back")
     print_task(files, ended, output)
     return Exit.DONE
 
 
-def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: bool) -> None:
+def _end_cordons(
+    settings: "Settings", files: "TaskFiles", task: "BrokerTask", *, allow_changes: bool
+) -> None:
     """End the cordons of a cancelled task that no process works on, or say how to."""
     import contextlib
 
@@ -134,6 +136,7 @@ def _end_cordons(settings: "Settings", task: "BrokerTask", *, allow_changes: boo
         compose.journal_dir(settings),
         operator(),
         print_line,
+        files.marks(task.cluster_id),
     )
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from clients.s3 import S3Settings
 from control import compose
+from control.cli import task_work
 from control.cli.exit_codes import Exit
 from control.cli.main import app
 from control.planning.plan_needs import Reason, plan_needs
@@ -17,6 +18,7 @@ from control.settings.settings import Settings
 from control.tasks import broker_marks, task_files
 from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
 from control.tasks.task_cordons import cordon_notes
+from control.tasks.task_files import Marks
 from executor.executor import Executor
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster_state import CORDONED, SimulatedBroker
@@ -25,7 +27,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
-from tests.support.control.command_cluster import PLACES, answer, commanded, plimsoll
+from tests.support.control.command_cluster import PLACES, answer, commanded, plimsoll, reached
 from tests.support.control.simulated_tasks import TOPIC, KillSwitch, SimulatedTask
 from tests.support.executor.s3_server import place
 from tests.support.executor.simulated_runs import Killed
@@ -283,15 +285,16 @@ def test_a_rollback_that_is_refused_leaves_the_mark(at: SimulatedTask) -> None:
     assert at.states == {4: BrokerState.DRAINING}
 
 
+@pytest.mark.parametrize("operation", ["demote", "remove"])
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 def test_killed_at_any_change_a_rollback_is_completed_and_no_mark_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool, operation: str
 ) -> None:
     for change in itertools.count():
         folder = tmp_path / f"{change}"
         folder.mkdir()
         at = commanded(folder, monkeypatch)
-        plimsoll("broker", "demote", "4", *CHANGING)
+        plimsoll("broker", operation, "4", *CHANGING)
         switch = KillSwitch(change, made)
         at.faults.on_call = switch.on_call
         with monkeypatch.context() as patched:
@@ -303,17 +306,103 @@ def test_killed_at_any_change_a_rollback_is_completed_and_no_mark_is_left(
             except Killed:
                 killed = True
         at.faults.on_call = Faults().on_call
-        before = [place[0] for place in PLACES]
         if killed:
             # There is nothing to resume before its run begins, or after its end.
             CliRunner().invoke(app, ["run", "--resume", "--allow-changes"])
-            if _leaders(at) != before:
+            if _lists(at) != PLACES:
                 plimsoll("rollback", *CHANGING)
-        assert _leaders(at) == before
+        assert _lists(at) == PLACES
+        assert _leaders(at) == [place[0] for place in PLACES]
         assert at.states == {}
         if not killed:
             assert change > 3
             return
+
+
+PINNED = '[[goals.pins]]\ntopics = {exact = ["orders"]}\nbrokers = [1, 4]\n'
+EXCLUDE = ("exclude", "4", "--reason", "old disks")
+MAINTENANCE = ("maintenance", "4", "on", *CHANGING)
+
+
+def _marked_before(at: SimulatedTask, how: Sequence[str]) -> tuple[Marks, dict[int, str]]:
+    """Mark broker 4, and say how it is then marked and cordoned."""
+    plimsoll("broker", *how)
+    return at.files.marks("simulated"), at.cordons
+
+
+def _as_before(at: SimulatedTask) -> tuple[Marks, dict[int, str]]:
+    return at.files.marks("simulated"), at.cordons
+
+
+@pytest.mark.parametrize("how", [EXCLUDE, MAINTENANCE], ids=["excluded", "maintenance"])
+def test_a_removal_without_a_plan_leaves_the_mark_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
+) -> None:
+    (tmp_path / "state").mkdir()
+    at = SimulatedTask(folder=tmp_path / "state", places=[(4, 1), (1, 4)])
+    reached(at, tmp_path, monkeypatch)
+    before = _marked_before(at, how)
+    Path("plimsoll.toml").write_text(PINNED)
+    refused = plimsoll("broker", "remove", "4", *CHANGING, code=Exit.INFEASIBLE)
+    assert "no plan empties broker 4" in refused.stderr
+    assert _as_before(at) == before
+    assert len(before[0]) == 1
+
+
+@pytest.mark.parametrize("how", [EXCLUDE, ("demote", "4", *CHANGING)], ids=["excluded", "demoted"])
+def test_a_removal_that_is_declined_leaves_the_mark_from_before(
+    at: SimulatedTask, how: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _marked_before(at, how)
+    _declining(monkeypatch)
+    plimsoll("broker", "remove", "4", "--allow-changes", code=Exit.REFUSED)
+    assert _as_before(at) == before
+    assert len(before[0]) == 1
+
+
+def _declining(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who declines every plan."""
+    monkeypatch.setattr(task_work, "plan_confirmed", lambda *_: False)
+    monkeypatch.setattr(task_work, "refuse_unasked", lambda _options: None)
+
+
+def test_a_cancelled_removal_leaves_the_mark_and_the_cordon_from_before(at: SimulatedTask) -> None:
+    before = _marked_before(at, (*EXCLUDE, "--allow-changes"))
+    at.faults.denied.add("reassign")
+    plimsoll("broker", "remove", "4", *CHANGING, code=5)
+    assert at.states == {4: BrokerState.DRAINING}
+    said = plimsoll("task", "cancel", "--allow-changes").stderr
+    assert "broker 4 stays cordoned, as it is excluded (old disks, by " in said
+    assert _as_before(at) == before
+    assert at.cordons == {4: "*"}
+
+
+@pytest.mark.parametrize(
+    ("how", "cordons"),
+    [((*EXCLUDE, "--allow-changes"), {4: "*"}), (EXCLUDE, {}), (MAINTENANCE, {})],
+    ids=["cordoned", "excluded", "maintenance"],
+)
+def test_a_rollback_brings_back_the_mark_from_before(
+    at: SimulatedTask, how: tuple[str, ...], cordons: dict[int, str]
+) -> None:
+    marks, cordoned = _marked_before(at, how)
+    assert cordoned == cordons
+    plimsoll("broker", "remove", "4", *CHANGING)
+    assert at.states == {4: BrokerState.DRAINING}
+    said = " ".join(plimsoll("rollback", *CHANGING).stderr.split())
+    (mark,) = marks
+    assert f"as before the task, {mark.state} ({mark.reason}, by {mark.by})" in said
+    assert _as_before(at) == (marks, cordons)
+
+
+def test_a_rollback_leaves_the_cordon_of_a_later_exclusion(at: SimulatedTask) -> None:
+    plimsoll("broker", "remove", "4", *CHANGING)
+    plimsoll("broker", "include", "4", "--allow-changes")
+    before = _marked_before(at, (*EXCLUDE, "--allow-changes"))
+    plimsoll("rollback", *CHANGING)
+    assert _lists(at) == PLACES
+    assert _as_before(at) == before
+    assert at.cordons == {4: "*"}
 
 
 def test_a_rollback_of_the_end_of_a_demotion_names_the_mark_that_is_missing(
@@ -602,6 +691,10 @@ def test_a_broker_is_replaced_by_one_that_holds_nothing(at: SimulatedTask) -> No
     assert at.held == {1: 2, 2: 2, 3: 2, 5: 4}
     assert "replace broker 4 by 5, done" in plimsoll("task", "show").stdout
     assert at.states == {4: BrokerState.DRAINING}
+
+
+def _lists(at: SimulatedTask) -> list[tuple[int, ...]]:
+    return [tuple(map(int, p.replicas)) for _, p in sorted(at.cluster.partitions.items())]
 
 
 def _leaders(at: SimulatedTask) -> list[int]:
