@@ -32,10 +32,22 @@ TimeMs = Annotated[int, Field(ge=0, lt=END_MS)]
 MOST_TEXT: Final = 500
 """Characters of a trigger or a reason."""
 
-OVERDUE_MS: Final = 60_000
-"""A decision that stands so long after its time is kept again, with its new time."""
+MOVED_MS: Final = 60_000
+"""A decision whose time moves by more is kept again, with its new time."""
 _DAY_MS: Final = 86_400_000
-_FIGURES: Final = re.compile(r"\d[\d.,:]*")
+_FIGURES: Final = re.compile(
+    r"(\bbrokers? \d++(?:(?:,| and) \d++)*+(?! deviates| do not read)"
+    r"|(?:acts after|between runs is|instead of) [\d.,]+)"
+    r"|(?<![\w.-])\d[\d.,:]*+(?:e[+-]?\d+)?(?![\w-])"
+)
+"""Figures in words. The first group has ids and limits, which tell decisions from each other.
+
+Those of loads that noise alone decides between tell nothing, nor do digits within names.
+"""
+_SPAN: Final = re.compile(r"# (?:h # min|min # s|s)\b")
+"""A time, which is written otherwise once it is shorter."""
+_SEALED: Final = frozenset({Decision.REFUSE, Decision.ASK})
+"""The figures in the reasons of these are those of a plan and of limits."""
 _log = logging.getLogger("plimsoll.control")
 
 WHEN: Final = {
@@ -72,9 +84,13 @@ class DecisionRecord(FileModel):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes it another decision: everything but times and figures."""
-        words = (_FIGURES.sub("#", text) for text in (self.trigger, self.reason))
-        return self.cluster_id, self.decision, *words, self.plan_hash
+        """What makes it another decision: everything but times and loads."""
+        return self.cluster_id, self.decision, _masked(self.trigger), self.rule_key, self.plan_hash
+
+    @property
+    def rule_key(self) -> str:
+        """What tells its reason from others: its words, ids and limits."""
+        return self.reason if self.decision in _SEALED else _masked(self.reason)
 
 
 class DecisionFile:
@@ -86,18 +102,17 @@ class DecisionFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self._last: tuple[object, ...] | None = None
-        self._until_ms: int | None = None
+        self._last: DecisionRecord | None = None
         self._lines: int | None = None
         """Lines in the file; None before it has been read."""
         self._failed = False
 
     def note(self, record: DecisionRecord) -> None:
-        """Keep a decision unless it repeats the last one whose time has not passed."""
-        over = self._until_ms is not None and record.at_ms >= self._until_ms + OVERDUE_MS
-        if record.key == self._last and not over:
+        """Keep a decision unless it repeats the last one, at about the same time."""
+        last = self._last
+        if last is not None and record.key == last.key and not _is_moved(last, record):
             return
-        self._last, self._until_ms = record.key, record.until_ms
+        self._last = record
         try:
             self._append(record)
             self._failed = False
@@ -125,6 +140,20 @@ class DecisionFile:
             start = b"\n" if out.tell() and not _ends_a_line(self.path) else b""
             out.write(start + line.encode() + b"\n")
         self._lines += 1
+
+
+def _masked(words: str) -> str:
+    """The words without figures that count down or vary with the loads."""
+    return _SPAN.sub("#", _FIGURES.sub(lambda found: found[1] or "#", words))
+
+
+def _is_moved(last: DecisionRecord, record: DecisionRecord) -> bool:
+    """Whether it is reconsidered at another time than the last one of its kind."""
+    before_ms, until_ms = last.until_ms, record.until_ms
+    if before_ms is not None and until_ms is not None:
+        return abs(until_ms - before_ms) > MOVED_MS
+    # The next samples may tell the time, and those after them not.
+    return before_ms != until_ms and record.at_ms - last.at_ms >= MOVED_MS
 
 
 def record_of(

@@ -708,7 +708,7 @@ class Loop(Closing):
                 return
             facts = self._decision_inputs(state.snapshot)
             step, reason = self._next_step(facts)
-            again = self._record(facts, step, reason)
+            again, words = self._record(facts, step, reason)
             self._hold_unless(step is not Decision.REFUSE)
             if self._answered_by_a_person(facts, step, reason):
                 return
@@ -731,12 +731,13 @@ class Loop(Closing):
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             status = after_decision(step, reason, state.evaluation, result)
-            self._rule(status, again, (step, holding_rule(facts, step)))
+            self._rule(status, again, (step, holding_rule(facts, step), words))
 
-    def _rule(self, status: Status, again: str, ruled: tuple[Decision, str]) -> None:
+    def _rule(self, status: Status, again: str, ruled: tuple[Decision, str, str]) -> None:
         """Enter the phase of a decision; logs it where the rule is another within a phase.
 
-        again: when the decision is reconsidered.
+        again: when the decision is reconsidered. ruled: the decision, its rule, and what tells its
+        reason from others.
         """
         with self._changed:
             state = self._state
@@ -914,19 +915,24 @@ class Loop(Closing):
         if not useful:
             self._state.held = self._state.made_for or self._state.held
 
-    def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> str:
-        """Keep a decision of `--auto` for `plimsoll why`; when it is reconsidered, in words."""
+    def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> tuple[str, str]:
+        """Keep a decision of `--auto` for `plimsoll why`.
+
+        Returns when it is reconsidered, in words, and what tells its reason from others; both are
+        empty where no decisions are kept.
+        """
         state, now_ms = self._state, self._now_ms()
         if self._parts.decided is not None:
             self._parts.decided(facts, step, reason)
         if self._decisions is None or state.snapshot is None:
-            return ""
+            return "", ""
         record = record_of(
             facts, step, reason, cluster_id=state.snapshot.header.cluster_id, at_ms=now_ms
         )
         self._decisions.note(record)
         until_ms = record.until_ms
-        return when_text(record, "" if until_ms is None else clock_text(until_ms, now_ms))
+        again = when_text(record, "" if until_ms is None else clock_text(until_ms, now_ms))
+        return again, record.rule_key
 
     def _cleans_up(self, plan: Plan | None) -> bool:
         """Start restoring settings that previous runs left, if that is due.

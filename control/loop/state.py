@@ -42,8 +42,8 @@ class LoopState:
     message: str = "waiting for the first response of the cluster"
     reconsidered: str = ""
     """When the decision of `--auto` is reconsidered, in words; empty without one."""
-    ruled: tuple[Decision, str] | None = None
-    """That decision, and the rule that holds it back."""
+    ruled: tuple[Decision, str, str] | None = None
+    """That decision, the rule that holds it back, and what tells its reason from others."""
     brokers: tuple[Broker, ...] = ()
     slow: Mapping[BrokerId, str] = field(default_factory=dict)
     """As the observer has it; empty where no trigger asks."""

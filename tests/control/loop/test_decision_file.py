@@ -71,14 +71,86 @@ def test_a_decision_that_differs_in_figures_alone_is_kept_once(tmp_path: Path) -
     assert found[0].trigger == NEED.message
 
 
-def test_a_decision_that_outlasts_its_time_is_kept_again(tmp_path: Path) -> None:
+def test_a_decision_whose_time_moves_far_is_kept_again(tmp_path: Path) -> None:
     file = DecisionFile(tmp_path)
     # Each needs 40 s more, as where brokers flap or loads go on to change.
     for second in range(0, 300, 10):
         file.note(record(reason=f"out of tolerance for {second} s", at_ms=1000 * second))
     found = read_decisions(tmp_path, 10)
-    assert [r.at_ms for r in found] == [0, 100_000, 200_000]
-    assert [r.until_ms for r in found] == [40_000, 140_000, 240_000]
+    assert [r.at_ms for r in found] == [0, 70_000, 140_000, 210_000, 280_000]
+    assert [r.until_ms for r in found] == [r.at_ms + 40_000 for r in found]
+
+
+def test_a_time_that_the_next_samples_tell_or_not_is_kept_once_a_minute(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path)
+    times = (None, 300_000)
+    for second in range(130):
+        made = record(reason="the load shifted", at_ms=1000 * second)
+        file.note(made.model_copy(update={"until_ms": times[second % 2]}))
+    assert [r.at_ms for r in read_decisions(tmp_path, 10)] == [0, 61_000, 122_000]
+
+
+@pytest.mark.parametrize("confirm_s", [10.0, 90.0, 9000.0])
+def test_another_limit_is_another_decision(tmp_path: Path, confirm_s: float) -> None:
+    """`why` named the limit from before its change until the old time had passed."""
+    file, kept = DecisionFile(tmp_path), []
+    for confirm in (50.0, confirm_s):
+        limits = FACTS.limits.model_copy(update={"confirm": confirm})
+        for second in range(5):
+            facts = dataclasses.replace(
+                FACTS, limits=limits, now_s=NOW + second, needed_since_s=NOW - 5
+            )
+            step, reason = next_step(facts)
+            assert step is Decision.CONFIRM
+            made = record_of(facts, step, reason, cluster_id="one", at_ms=1000 * second)
+            kept += [made] if second == 0 else []
+            file.note(made)
+    assert read_decisions(tmp_path, 10) == kept
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("broker 3 is dead and holds 22 replicas", "broker 4 is dead and holds 7 replicas"),
+        ("brokers 1, 3 hold almost nothing", "brokers 1, 4 hold almost nothing"),
+        ("no replica of orders-3 is left", "no replica of orders-4 is left"),
+        ("log directory /d1 has failed", "log directory /d2 has failed"),
+        ("the pause between runs is 900 s", "the pause between runs is 1800 s"),
+    ],
+)
+def test_another_broker_topic_or_limit_is_another_decision(
+    tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    file = DecisionFile(tmp_path)
+    for reason in pair:
+        file.note(record(Decision.IGNORE, f"{reason}, but dead_broker is off"))
+    assert [r.reason.partition(", but")[0] for r in read_decisions(tmp_path, 10)] == [*pair]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("broker 3 is dead and holds 22 replicas", "broker 3 is dead and holds 21 replicas"),
+        ("no loads have arrived for 99.5 s", "no loads have arrived for 2 min 05 s"),
+        ("planning again in 1 h 00 min", "planning again in 59 min 59 s"),
+        ("leaders of broker 13 deviates by 1.2e+04", "leaders of broker 2 deviates by 9.9"),
+    ],
+)
+def test_figures_that_count_or_vary_are_no_other_decision(
+    tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    file = DecisionFile(tmp_path)
+    for reason in pair:
+        file.note(record(Decision.SETTLE, reason))
+    assert [r.reason for r in read_decisions(tmp_path, 10)] == [pair[0]]
+
+
+def test_a_plan_outside_another_limit_is_another_decision(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path)
+    reasons = [f"the plan has bytes = 9, the limit is {limit}" for limit in (2, 3)]
+    for reason in reasons:
+        file.note(record(Decision.REFUSE, reason))
+    assert [r.reason for r in read_decisions(tmp_path, 10)] == reasons
 
 
 DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")

@@ -1313,6 +1313,20 @@ class Used:
         return self.usage
 
 
+def test_another_limit_is_recorded_and_logged(tmp_path: Path) -> None:
+    """`why` and the log had the old one until its time had passed."""
+    limits = EAGER.model_copy(update={"confirm": 3000.0})
+    edited = Edited(tmp_path, {"limits": limits, "decisions_dir": tmp_path})
+    edited.turns(2)
+    edited.edit(limits={"confirm": 9000.0})
+    edited.turns(3)
+    before, after = read_decisions(tmp_path, 9)
+    assert before.reason.endswith("--auto acts after 3000 s")
+    assert after.reason.endswith("--auto acts after 9000 s")
+    assert (before.until_ms, after.until_ms) == (START_MS + 3_001_000, START_MS + 9_001_000)
+    assert sum("acts after 9000 s" in line.text for line in edited.loop.view.log) == 1
+
+
 def test_triggers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
     """Off, then act: the loop rests, names the trigger, and then balances."""
     off = TriggerTable(uneven_load=Response.OFF, empty_broker=Response.OFF)
