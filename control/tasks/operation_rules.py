@@ -92,9 +92,9 @@ class OperationRules:
     left: Callable[[BrokerTask, TaskParts, Observe], Left]
     """Read what is left to do."""
     mark: MarkState | None
-    """The state of its brokers from the request on; None removes their marks."""
+    """The state of its brokers from the request on; None leaves their marks."""
     mark_approved: MarkState | None
-    """The same once a plan is approved."""
+    """The same once a plan is approved; None removes their marks."""
     marks: bool = True
     """Whether it sets or removes marks of brokers at all."""
     cordon: Callable[[BrokerTask, TaskParts], None] = cordon_brokers

@@ -320,6 +320,10 @@ class TaskRunner:
             self._claim(over=over)
             return
         state = self._rules.mark_approved if task.approved or over else self._rules.mark
+        if state is None and not (task.approved or over):
+            # Whoever declines the plan keeps the marks; they are lifted with its approval.
+            self._change_marks(lambda marks: marks)
+            return
         if state is None:
             self._change_marks(lambda marks: unmarked(marks, task.cluster_id, task.brokers))
             if self._uncordon():

@@ -360,6 +360,31 @@ def test_a_removal_that_is_declined_leaves_the_mark_from_before(
     assert len(before[0]) == 1
 
 
+@pytest.mark.parametrize(
+    ("before", "ending"),
+    [
+        (("remove", "4", *CHANGING), ("add", "4")),
+        (("demote", "4", *CHANGING), ("undemote", "4")),
+        (MAINTENANCE, ("maintenance", "4", "off")),
+    ],
+    ids=["add", "undemote", "maintenance-off"],
+)
+def test_marks_and_cordons_end_once_the_plan_is_approved(
+    at: SimulatedTask,
+    before: tuple[str, ...],
+    ending: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They had ended before the plan was shown, and for those who declined it, too."""
+    found = _marked_before(at, before)
+    _declining(monkeypatch)
+    plimsoll("broker", *ending, "--allow-changes", code=Exit.REFUSED)
+    assert _as_before(at) == found
+    assert len(found[0]) == 1
+    plimsoll("broker", *ending, *CHANGING)
+    assert _as_before(at) == ((), {})
+
+
 def _declining(monkeypatch: pytest.MonkeyPatch) -> None:
     """A person who declines every plan."""
     monkeypatch.setattr(task_work, "plan_confirmed", lambda *_: False)
