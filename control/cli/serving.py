@@ -415,6 +415,7 @@ class Service:
                 loop.leave_question = True
             # A pause, or a cluster that does not answer, may have kept it from resuming a run.
             following.resumes = loop.resumes
+            following.continue_from(loop)
             loop = following
 
     def _until(self, loop: "Loop", steering: "Steering") -> "Loop | None":

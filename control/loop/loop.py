@@ -129,6 +129,10 @@ WITHDRAWING: Final = {
 """Decisions that withdraw the waiting plan, and why."""
 
 
+RELOADED: Final = "the settings that it was made by changed"
+"""Why a reload withdraws the waiting plan."""
+
+
 class Loop(Closing):
     """Observe one cluster and keep it balanced until `close`.
 
@@ -233,6 +237,38 @@ class Loop(Closing):
             self._questions.withdraw("run --auto has ended")
         self.proposals.close()
         self._runner.join()
+
+    def continue_from(self, before: Self) -> None:
+        """Let the plan that waits for a person in an ended loop wait on; call before `start`.
+
+        A plan that was rejected is not asked for again, either. Where the settings that decide
+        which plan is made are other ones now, the plan is withdrawn instead.
+        """
+        mine, theirs = self._questions, before._questions
+        plan, rejects = before.proposals.plan, theirs is not None and bool(theirs.rejected_by)
+        if mine is None or theirs is None or plan is None:
+            return
+        waiting = theirs.waiting
+        if not rejects and (waiting is None or waiting.plan_hash != plan.hash):
+            # The question of an earlier process, or none.
+            return
+        if _makes_plans(self) != _makes_plans(before):
+            if theirs.withdraw(RELOADED) and waiting is not None:
+                self.note(
+                    f"the waiting plan is withdrawn: {RELOADED}",
+                    LogEvent.PLAN_WITHDRAWN,
+                    plan_hash=waiting.plan_hash,
+                )
+            return
+        self._restored = True
+        mine.continue_from(theirs)
+        self.proposals.continue_from(before.proposals)
+        # What the decision to let it wait depends on. Other times begin again.
+        state, earlier = self._state, before._state
+        state.answered, state.planned_at_s = earlier.answered, earlier.planned_at_s
+        state.made_for, state.held = earlier.made_for, earlier.held
+        state.needed_since_s, state.was_balanced = earlier.needed_since_s, earlier.was_balanced
+        state.membership, state.min_isr = earlier.membership, earlier.min_isr
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread of the loop."""
@@ -1364,6 +1400,13 @@ def _planned_otherwise(before: AutoPolicy, after: AutoPolicy) -> bool:
     """Whether plans under one policy may differ from those under another."""
     waiting = after.dead_broker_after_s != before.dead_broker_after_s
     return waiting or _of_plans(before.limits) != _of_plans(after.limits)
+
+
+def _makes_plans(loop: Loop) -> tuple[object, ...]:
+    """The settings of a loop of `--auto` that decide which plan is made."""
+    settings, policy = loop.settings, loop.policy
+    waits_s = policy.dead_broker_after_s
+    return settings.goals, settings.solve, settings.effort, waits_s, _of_plans(policy.limits)
 
 
 def _of_plans(limits: AutoLimits) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Self, TypeVar
 
 from pydantic import Field
 
@@ -114,6 +114,11 @@ class Questions:
         """Hash of the plan that was asked for last."""
         self.rejected_by = ""
         """Who rejected that plan; empty if it was not rejected."""
+
+    def continue_from(self, before: Self) -> None:
+        """Continue with the question of a loop of this process that has ended."""
+        self.waiting = before.waiting
+        self._asked, self.rejected_by = before._asked, before.rejected_by
 
     def ask(self, plan: Plan, trigger: str, reason: str, now_ms: int) -> bool:
         """Seal a plan and ask for its approval; False if it has been asked for already.

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from control.planning.background_call import InBackground, SolveProgress, SolveTask, in_thread
 from control.planning.backoff import Backoff
@@ -335,6 +335,15 @@ class Proposals:
                 return None
             self._keep(*solved)
             return solved[0]
+
+    def continue_from(self, before: Self) -> None:
+        """Continue with the plan of a loop that has ended, until `see` shows that it is outdated.
+
+        Both loops have the same goals and clocks.
+        """
+        with self._lock:
+            self.result, self._made, self._asks = before.result, before._made, before._asks
+            self._solves = before._solves
 
     def forget(self, *, ended: bool) -> None:
         """Drop the plan and end the solve for another one, after a run.

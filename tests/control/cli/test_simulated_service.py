@@ -200,6 +200,23 @@ def test_a_pause_outlasts_a_kill_and_a_rejected_plan_a_reload(tmp_path: Path) ->
         running.wait_for("plimsoll: stopping; waiting for in-flight moves (Ctrl-C")
 
 
+def test_a_reload_lets_the_plan_wait_that_waits_for_a_person(tmp_path: Path) -> None:
+    with service(tmp_path) as running:
+        running.wait_for("/metrics\n")
+        (asked,) = until(tmp_path, lambda s: bool(s["waiting"]))["waiting"]
+        before = running.counts("plimsoll_settings_timestamp_seconds")
+        running.signalled(signal.SIGHUP)
+        until(tmp_path, lambda _: running.counts("plimsoll_settings_timestamp_seconds") != before)
+        # Until the new loop has decided about it, too.
+        log = tmp_path / "log.jsonl"
+        until(tmp_path, lambda _: log.read_text().count('"plan ready: ') == 2)
+        (found,) = until(tmp_path, lambda _: True)["waiting"]
+        assert found["plan_hash"] == asked["plan_hash"]
+        ctl(tmp_path, "approve", asked["plan_hash"])
+        assert until(tmp_path, moving)["run"]["plan_hash"] == asked["plan_hash"]
+    assert "plan.withdrawn" not in events(tmp_path)
+
+
 def test_a_reload_during_a_pause_keeps_the_request_to_resume_a_run(tmp_path: Path) -> None:
     with service(tmp_path, trigger="act") as running:
         running.wait_for("/metrics\n")

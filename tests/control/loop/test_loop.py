@@ -16,7 +16,7 @@ import pytest
 
 from control import compose
 from control.loop.decision_file import clock_text, read_decisions
-from control.loop.loop import RETRY_S, Loop
+from control.loop.loop import RELOADED, RETRY_S, Loop
 from control.loop.policy import Decision
 from control.loop.questions import FOLDER, approve, plan_file
 from control.loop.view import LoopView, Mode, Phase, Retry
@@ -480,6 +480,76 @@ def test_a_plan_approved_after_the_end_is_executed_by_the_next_loop(
     with bench.loop as loop:
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     assert bench.executor.plans == [plan]
+
+
+def _reloaded(build: Build, first: dict[str, Any], second: dict[str, Any]) -> tuple[Plan, Bench]:
+    """A loop that has a plan waiting, as it has ended, and the loop that follows it."""
+    bench = build(*first.pop("snapshots"), mode=Mode.AUTO, **first)
+    with bench.loop as loop:
+        plan = waiting(loop)
+        loop.leave_question = True
+    after = build(*second.pop("snapshots"), mode=Mode.AUTO, **second)
+    after.clock.now_s += 5.0
+    after.loop.continue_from(loop)
+    return plan, after
+
+
+DECIDED = (Phase.PLAN_READY, Phase.NO_PLAN, Phase.SOLVING, Phase.BALANCED)
+MUCH = EAGER.model_copy(update={"min_gain": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "options"),
+    [
+        pytest.param(constrained(LEVEL, a=1), {}, id="asked for"),
+        pytest.param(UNEVEN, {"limits": MUCH}, id="refused"),
+    ],
+)
+def test_a_waiting_plan_outlasts_a_loop_with_the_same_settings(
+    build: Build, tmp_path: Path, snapshot: Snapshot, options: dict[str, Any]
+) -> None:
+    first, second = ({"snapshots": [snapshot], **options} for _ in range(2))
+    plan, bench = _reloaded(build, first, second)
+    with bench.loop as loop:
+        assert loop.question is not None
+        # Its first decision, by the first snapshot.
+        assert loop.wait(lambda view: view.phase in DECIDED, LONG_S)
+        question = loop.question
+        assert question is not None
+        assert question.plan_hash == plan.hash
+        approve(tmp_path, plan.hash, "eve", START_MS)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    assert bench.executor.plans == [plan]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"effort": Effort.QUICK}, RELOADED),
+        ({"limits": EAGER.model_copy(update={"replica_moves": 1})}, RELOADED),
+        ({"triggers": TriggerTable(rule_violated=Response.OFF)}, "its trigger no longer fires"),
+    ],
+)
+def test_a_reload_withdraws_the_plan_of_other_settings(
+    build: Build, tmp_path: Path, options: dict[str, Any], why: str
+) -> None:
+    snapshots = [constrained(LEVEL, a=1)]
+    plan, bench = _reloaded(build, {"snapshots": snapshots}, {"snapshots": snapshots, **options})
+    words = f"the waiting plan is withdrawn: {why}"
+    with bench.loop as loop:
+        assert loop.wait(lambda view: any(x.text == words for x in view.log), LONG_S)
+        with pytest.raises(PlanOutdated, match=why):
+            approve(tmp_path, plan.hash, "eve", START_MS)
+
+
+def test_a_plan_that_waits_is_withdrawn_where_the_cluster_changed_during_a_reload(
+    build: Build, tmp_path: Path
+) -> None:
+    plan, bench = _reloaded(build, {"snapshots": [constrained(LEVEL, a=1)]}, {"snapshots": [LEVEL]})
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
+        with pytest.raises(PlanOutdated, match="no plan is needed any more"):
+            approve(tmp_path, plan.hash, "eve", START_MS)
 
 
 def test_a_plan_that_gains_too_little_waits_for_a_person(build: Build, tmp_path: Path) -> None:
