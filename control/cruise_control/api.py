@@ -376,7 +376,9 @@ class CruiseControlApi:
         """An error where it is clear without a plan that a request fails."""
         # What is under review is checked against its own plan.
         if REVIEW_ID not in asked.values:
-            self._planning.refuse_impossible(asked, self._snapshot())
+            snapshot = self._snapshot()
+            self._planning.refuse_impossible(asked, snapshot)
+            self._execution.refuse_others(asked, snapshot)
             if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
                 self._execution.refuse_now()
         return done({})

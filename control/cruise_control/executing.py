@@ -31,6 +31,7 @@ from control.loop import questions
 from control.loop.questions import Question
 from control.service.audit_log import AuditVia
 from control.service.operator_actions import (
+    CLIENT,
     UNKNOWN,
     Action,
     ActionRequest,
@@ -38,7 +39,7 @@ from control.service.operator_actions import (
     OperatorActions,
     client_name,
 )
-from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.operations import OPERATIONS, refuse_marked
 from control.tasks.removal import refuse_conflicts
 from control.tasks.task_files import TaskFiles
@@ -47,6 +48,7 @@ from control.tasks.task_runner import cancel
 from executor.journal.lock import is_changing
 from executor.journal.run_history import past_runs
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.ids import BrokerId
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
 from model.run import RunState
@@ -120,6 +122,17 @@ class Execution:
         Raises Failed, and GuardrailRefused where another service leads.
         """
         _refuse_while_running(self._leading())
+
+    def refuse_others(self, request: Request, snapshot: Snapshot) -> None:
+        """Refuse a request about brokers of an open task that no order could replace.
+
+        Raises GuardrailRefused, and ConfigError where a task cannot be read.
+        """
+        if self._parts is None or request.endpoint.name not in OPERATION_OF:
+            return
+        operation, brokers = OPERATION_OF[request.endpoint.name], request.brokers()
+        tasks = self._parts.files.of(snapshot.header.cluster_id)
+        refuse_conflicts([t for t in tasks if not _is_same_order(t, operation, brokers)], brokers)
 
     def _leading(self) -> ExecutionParts:
         """What orders are executed with, of a service that leads."""
@@ -201,7 +214,8 @@ class Execution:
     def stop(self, request: Request, client: str) -> Answer:
         """End the run in progress; `force_stop` cancels its in-flight moves.
 
-        A task on brokers then waits until a person resumes or cancels it.
+        A task on brokers then waits until a client of this API repeats its order, which replaces
+        it, or until a person resumes or cancels it.
         """
         parts = self._needed()
         aborts = request.flag("force_stop", False)
@@ -282,8 +296,10 @@ class Execution:
             raise BadRequest("the plan moves nothing")
         operation, brokers = OPERATION_OF[request.endpoint.name], request.brokers()
         files, cluster_id, now_ms = parts.files, plan.cluster_id, self._now_ms()
-        refuse_conflicts(files.of(cluster_id), brokers)
-        marks = files.marks(cluster_id)
+        tasks = files.of(cluster_id)
+        replaced = {t.task_id for t in tasks if _is_stopped(files, t, operation, brokers)}
+        refuse_conflicts([t for t in tasks if t.task_id not in replaced], brokers)
+        marks = [mark for mark in files.marks(cluster_id) if mark.task_id not in replaced]
         refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
         made = files.add(cluster_id, operation, brokers, client_name(task.client), now_ms)
         files.keep_plan(made, plan)
@@ -304,12 +320,22 @@ class Execution:
                 return ActionResult(message=message, plan_hash=plan.hash)
             if loop.signed is not None:
                 raise GuardrailRefused(UNSIGNED)
+            ended = self._end_replaced(parts.files, operation, by)
             parts.files.change(operation, lambda of: _approved(of, by, self._now_ms()))
-            message = f"task {operation} is approved for user task {task.task_id}"
+            message = f"task {operation} is approved for user task {task.task_id}{ended}"
             return ActionResult(message=message, plan_hash=plan.hash)
 
         parts.actions.order(plan.hash, by, url, act)
         self._ordered.add(task.task_id)
+
+    def _end_replaced(self, files: TaskFiles, task_id: str, by: str) -> str:
+        """Cancel the stopped tasks whose orders a task repeats; a clause for the audit log."""
+        made, clauses = files.read(task_id), ""
+        for task in files.of(made.cluster_id):
+            if _is_stopped(files, task, made.operation, made.brokers):
+                cancel(files, task, by, self._now_ms(), f"task {task_id} replaces it")
+                clauses += f"; it replaces task {task.task_id}, which is cancelled"
+        return clauses
 
     # ---- what became of orders
 
@@ -446,6 +472,20 @@ def outdated(plan: Plan, snapshot: Snapshot) -> str:
 def _is_order(task: UserTask) -> bool:
     """Also for a request of an earlier version, which had values that are refused now."""
     return dict(task.parameters).get("dryrun", "").strip().lower() == "false"
+
+
+def _is_same_order(task: BrokerTask, operation: Operation, brokers: tuple[BrokerId, ...]) -> bool:
+    """Whether a task was ordered by a client of this API, and does the same."""
+    same = task.operation is operation and task.brokers == brokers
+    return same and task.by.startswith(CLIENT)
+
+
+def _is_stopped(
+    files: TaskFiles, task: BrokerTask, operation: Operation, brokers: tuple[BrokerId, ...]
+) -> bool:
+    """Whether such a task was stopped, so that an order may replace it."""
+    waits = task.is_open and bool(task.stopped_by) and _is_same_order(task, operation, brokers)
+    return waits and not files.is_worked_on(task.task_id)
 
 
 def _approved(task: BrokerTask, by: str, now_ms: int) -> BrokerTask:

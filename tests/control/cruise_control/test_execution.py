@@ -25,11 +25,12 @@ from control.service.pause_file import PauseFile, ServicePause
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from control.settings.trigger_table import TriggerTable
-from control.tasks.broker_task import TaskPhase
+from control.tasks.broker_task import Operation, TaskPhase
 from executor.journal.run_history import past_runs
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId
 from model.run import JournalEvent
 from model.snapshot.snapshot import BrokerState
 from solver.solve import solve
@@ -45,6 +46,7 @@ from tests.support.tui.terminals import LONG_S
 
 DRY = "rebalance?json=true&dryrun=true&verbose=true"
 ORDER = "rebalance?json=true&dryrun=false&verbose=true"
+CLIENT_NAME = "cruise-control:127.0.0.1"
 
 
 def test_the_plan_of_the_dry_run_is_executed(start: Start, tmp_path: Path) -> None:
@@ -166,6 +168,45 @@ def test_an_order_whose_task_was_stopped_has_ended(start: Start) -> None:
         return site.statuses("remove_broker") == ["CompletedWithError"]
 
     site.until(has_ended)
+
+
+def test_a_stopped_order_on_brokers_is_repeated_by_its_client(start: Start, tmp_path: Path) -> None:
+    site = start()
+    query = "remove_broker?json=true&brokerid=2"
+    assert result(site.client, "POST", f"{query}&dryrun=false").status == 200
+    (stopped,) = site.files.all()
+    # As its worker notes what `stop_proposal_execution` has ended.
+    site.files.change(stopped.task_id, lambda of: of.model_copy(update={"stopped_by": CLIENT_NAME}))
+    # Another order about that broker would contradict it.
+    other = result(site.client, "POST", "add_broker?json=true&brokerid=2&dryrun=true")
+    assert (other.status, f"task {stopped.task_id}" in other.error) == (500, True)
+    assert result(site.client, "POST", f"{query}&dryrun=true").status == 200
+    again = result(site.client, "POST", f"{query}&dryrun=false&reason=again")
+    assert again.status == 200, again.text
+    tasks = {task.task_id: task for task in site.files.all()}
+    ended = tasks.pop(stopped.task_id)
+    (made,) = tasks.values()
+    note = f"by {CLIENT_NAME}: task {made.task_id} replaces it"
+    assert (ended.phase, ended.note) == (TaskPhase.CANCELLED, note)
+    assert made.phase is TaskPhase.APPROVED
+    newest = read_audit(tmp_path)[-1]
+    assert newest.message.endswith(f"; it replaces task {stopped.task_id}, which is cancelled")
+
+
+@pytest.mark.parametrize("by", ["eve", "cruise-control:10.0.0.1"])
+def test_a_task_that_is_not_a_stopped_order_is_not_replaced(start: Start, by: str) -> None:
+    site = start()
+    brokers = (BrokerId(2),)
+    task = site.files.add("cluster-one", Operation.REMOVE, brokers, by, 1)
+    site.files.change(task.task_id, lambda of: of.entered(TaskPhase.PLANNED, 2))
+    replies = [
+        result(site.client, "POST", f"remove_broker?json=true&brokerid=2&dryrun={dryrun}")
+        for dryrun in ("true", "false")
+    ]
+    # The order of a client may have ended until its dry run is approved.
+    assert [reply.status for reply in replies] == [500 if by == "eve" else 200, 500]
+    assert f"task {task.task_id} (remove broker 2, planned) names broker 2" in replies[1].error
+    assert [t.phase for t in site.files.all()] == [TaskPhase.PLANNED]
 
 
 def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_order(
