@@ -8,6 +8,7 @@ import numpy as np
 
 from control.planning.staging import staged
 from control.planning.validate import refuse_broken
+from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import (
     BrokerTask,
     Operation,
@@ -27,7 +28,7 @@ from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.plan import VERSION_WITH_DEMOTION, Move, Plan
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import LEADERLESS, BrokerState, Snapshot
 from model.units import count_text
 
 if TYPE_CHECKING:
@@ -246,18 +247,35 @@ def _returns(task: BrokerTask, parts: TaskParts) -> list[tuple[Plan, list[str]]]
         for run in reversed(runs)
         if run.plan.hash in hashes
     ]
-    return [(plan, left) for plan, left in map(_without_dead, found) if plan.moves]
+    states = states_of(parts.files.marks(task.cluster_id), task.cluster_id)
+    barred = {b for b, state in states.items() if state in LEADERLESS} - {*task.brokers}
+    kept = [_without_barred(*_without_dead(plan, left), barred) for plan, left in found]
+    return [(plan, left) for plan, left in kept if plan.moves]
 
 
-def _without_dead(found: tuple[Plan, list[str]]) -> tuple[Plan, list[str]]:
+def _without_dead(plan: Plan, left: list[str]) -> tuple[Plan, list[str]]:
     """A rollback without the partitions whose leader has died, and what was left alone."""
-    plan, left = found
     dead = [move for move in plan.moves if move.leader_after not in plan.live_brokers]
-    if not dead:
-        return found
-    brokers = sorted({move.leader_after for move in dead})
-    words = f"{count_text(len(dead), 'partition')} of {brokers_text(brokers)}, dead by now"
-    kept = tuple(move for move in plan.moves if move not in dead)
+    return _without(plan, left, dead, {m.leader_after for m in dead}, "dead by now")
+
+
+def _without_barred(
+    plan: Plan, left: list[str], barred: Collection[BrokerId]
+) -> tuple[Plan, list[str]]:
+    """A rollback without the partitions that others would lead, or prefer, that may not lead."""
+    theirs = [m for m in plan.moves if {m.leader_after, m.replicas_after[0]} & {*barred}]
+    named = {b for m in theirs for b in (m.leader_after, m.replicas_after[0]) if b in barred}
+    return _without(plan, left, theirs, named, "which may not lead")
+
+
+def _without(
+    plan: Plan, left: list[str], moves: Collection[Move], brokers: Collection[BrokerId], why: str
+) -> tuple[Plan, list[str]]:
+    """A rollback without these moves, and what was left alone."""
+    if not moves:
+        return plan, left
+    words = f"{count_text(len(moves), 'partition')} of {brokers_text(sorted(brokers))}, {why}"
+    kept = tuple(move for move in plan.moves if move not in moves)
     return plan.model_copy(update={"moves": kept}).seal(), [*left, words]
 
 

@@ -178,6 +178,28 @@ def test_a_partition_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert leaders(at)[3] == leaders(at)[5] == 4
 
 
+def test_the_leaders_of_another_demotion_do_not_return(tmp_path: Path) -> None:
+    """`undemote` of one broker elected leaders back to another that was demoted again."""
+    at = site(tmp_path, places=[(1, 4), (2, 4), (4, 3), (3, 4)], remove=(1, 2))
+    at.work()
+    assert leaders(at) == {0: 4, 1: 4, 2: 4, 3: 3}
+    at.cluster.kill(BrokerId(2))
+    at.cluster.advance(60)
+    for operation in (Operation.UNDEMOTE, Operation.DEMOTE):
+        at.operation, at.remove = operation, (1,)
+        at.work()
+    at.cluster.revive(BrokerId(2))
+    at.cluster.advance(60)
+    at.operation, at.remove = Operation.UNDEMOTE, (2,)
+    task = at.work()
+    assert task.phase is TaskPhase.DONE
+    assert leaders(at) == {0: 4, 1: 2, 2: 4, 3: 3}
+    assert at.states == {1: BrokerState.DEMOTED}
+    assert "left alone: 1 partition of broker 1, which may not lead" in " ".join(at.said)
+    preferred = at.cluster.partitions[PartitionId(TOPIC, 0)].replicas
+    assert preferred[0] == 4
+
+
 def test_without_its_runs_only_the_mark_is_lifted(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.work()
