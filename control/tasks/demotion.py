@@ -8,7 +8,7 @@ import numpy as np
 
 from control.planning.staging import staged
 from control.planning.validate import refuse_broken
-from control.tasks.broker_marks import states_of
+from control.tasks.broker_marks import BrokerMark, states_of
 from control.tasks.broker_task import (
     BrokerTask,
     Operation,
@@ -300,24 +300,24 @@ def demotions(
 def refuse_part(
     tasks: Sequence[BrokerTask],
     brokers: Sequence[BrokerId],
-    demoted: Collection[BrokerId],
+    marks: Collection[BrokerMark],
     alive: Collection[BrokerId],
 ) -> None:
     """Raise GuardrailRefused where a demotion had further brokers, whose leaders would return.
 
-    Also where none of the brokers was demoted. demoted: brokers that marks show as such. alive:
-    all live brokers; the leaders of others do not return now, nor do those that have before.
+    Also where none of the brokers was demoted. marks: of the cluster; a broker without the mark of
+    the demotion has had its leaders back, as by a rollback. alive: all live brokers; the leaders
+    of others do not return now.
     """
-    if not {*demoted} & {*brokers} and not demotions(tasks, brokers):
+    demoted = {m.broker for m in marks if m.state in LEADERLESS}
+    if not demoted & {*brokers} and not demotions(tasks, brokers):
         was = "was" if len(brokers) == 1 else "were"
         raise GuardrailRefused(
             f"{brokers_text(brokers)} {was} not demoted; nothing is to be undone"
         )
     for task in demotions(tasks, brokers):
-        later = tasks[tasks.index(task) :]
-        ended = [t for t in later if t.operation in ENDS and t.phase is TaskPhase.DONE]
-        back = {b for t in ended for b in t.brokers}
-        if more := sorted(({*task.brokers} & {*alive}) - {*brokers} - back):
+        still = {m.broker for m in marks if m.task_id == task.task_id}
+        if more := sorted(({*task.brokers} & {*alive} & still) - {*brokers}):
             raise GuardrailRefused(
                 f"task {task.task_id} has demoted {brokers_text(more)}, too, and its leaders are "
                 "elected back together; name all of its brokers"

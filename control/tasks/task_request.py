@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from control.tasks.broker_marks import states_of
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.demotion import ENDS, refuse_part
 from control.tasks.operations import OPERATIONS, refuse_marked
@@ -14,7 +13,7 @@ from control.tasks.task_files import TaskFiles
 from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.ids import BrokerId, TopicName, is_broker_id
-from model.snapshot.snapshot import LEADERLESS, Broker, BrokerState, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 
 UNSIGNED: Final = (
     "plans need a signature (require_signature), and a task makes its plans while it runs; save "
@@ -144,7 +143,5 @@ def _refuse_marks(
     marks = files.marks(cluster_id)
     refuse_marked(marks, cluster_id, asked.brokers, OPERATIONS[asked.operation].replaces)
     if asked.operation in ENDS:
-        states = states_of(marks, cluster_id)
-        leaderless = [b for b, state in states.items() if state in LEADERLESS]
         alive = {b.id for b in snapshot.header.brokers if b.state is not BrokerState.DEAD}
-        refuse_part(tasks, asked.brokers, leaderless, alive)
+        refuse_part(tasks, asked.brokers, marks, alive)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from control.planning.plan_needs import Reason, plan_needs
+from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, PhaseChange, TaskPhase
 from control.tasks.demotion import demotions, refuse_part
 from control.tasks.task_runner import TaskRunner
@@ -258,18 +259,31 @@ def test_part_of_a_demotion_is_not_undone() -> None:
             phases=(PhaseChange(phase=TaskPhase.DONE, at_ms=1),),
         )
 
-    both = task("demote-3-4", Operation.DEMOTE, 3, 4)
+    def mark(broker: int, of: BrokerTask) -> BrokerMark:
+        return BrokerMark(
+            cluster_id="c",
+            broker=BrokerId(broker),
+            state=BrokerState.DEMOTED,
+            at_ms=1,
+            by="ada",
+            reason=f"task {of.task_id}",
+            task_id=of.task_id,
+        )
+
+    both, alone = task("demote-3-4", Operation.DEMOTE, 3, 4), task("demote-4", Operation.DEMOTE, 4)
+    three, four, alive = mark(3, both), mark(4, both), {BrokerId(3), BrokerId(4)}
     with pytest.raises(GuardrailRefused, match="task demote-3-4 has demoted broker 3, too"):
-        refuse_part([both], [BrokerId(4)], [], {BrokerId(3), BrokerId(4)})
-    refuse_part([both], [BrokerId(3), BrokerId(4)], [], {BrokerId(3), BrokerId(4)})
+        refuse_part([both], [BrokerId(4)], [three, four], alive)
+    refuse_part([both], [BrokerId(3), BrokerId(4)], [three, four], alive)
     # The leaders of a dead broker do not return with the others.
-    refuse_part([both], [BrokerId(4)], [], {BrokerId(4)})
-    four = task("undemote-4", Operation.UNDEMOTE, 4)
-    refuse_part([both, four], [BrokerId(3)], [], {BrokerId(3), BrokerId(4)})
+    refuse_part([both], [BrokerId(4)], [three, four], {BrokerId(4)})
+    # Nor do those that have, be it with another task or with a rollback.
+    refuse_part([both, task("undemote-4", Operation.UNDEMOTE, 4)], [BrokerId(3)], [three], alive)
+    refuse_part([both, alone], [BrokerId(4)], [mark(4, alone)], alive)
     over = task("undemote-3-4", Operation.UNDEMOTE, 3, 4)
     with pytest.raises(GuardrailRefused, match="broker 4 was not demoted; nothing is to be undone"):
-        refuse_part([both, over], [BrokerId(4)], [BrokerId(3)], {BrokerId(4)})
-    refuse_part([both, over], [BrokerId(4)], [BrokerId(4)], {BrokerId(4)})
+        refuse_part([both, over], [BrokerId(4)], [three], {BrokerId(4)})
+    refuse_part([both, over], [BrokerId(4)], [four], {BrokerId(4)})
     assert demotions([both, over, both], [BrokerId(4)]) == [both]
 
 

@@ -430,6 +430,20 @@ def test_a_rollback_leaves_the_cordon_of_a_later_exclusion(at: SimulatedTask) ->
     assert at.cordons == {4: "*"}
 
 
+def test_a_demotion_that_was_rolled_back_does_not_keep_another_from_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir()
+    places = [(1, 4), (2, 4), (4, 3), (3, 4)]
+    at = SimulatedTask(folder=tmp_path / "state", places=places)
+    reached(at, tmp_path, monkeypatch)
+    plimsoll("broker", "demote", "1", "2", *CHANGING)
+    plimsoll("rollback", *CHANGING)
+    plimsoll("broker", "demote", "1", *CHANGING)
+    plimsoll("broker", "undemote", "1", *CHANGING)
+    assert (_lists(at), _leaders(at), at.states) == (places, [1, 2, 4, 3], {})
+
+
 def test_a_rollback_of_the_end_of_a_demotion_names_the_mark_that_is_missing(
     at: SimulatedTask,
 ) -> None:
