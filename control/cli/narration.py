@@ -8,6 +8,7 @@ from control.cli import logs
 from control.cli.output import Form, json_of
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Phase
+from model.printable import printable
 from model.run import MoveState, RunProgress, RunState
 from model.units import seconds_text
 
@@ -67,7 +68,8 @@ class RunNarrator:
             self._write("resumed")
 
     def _write(self, line: str) -> None:
-        sys.stderr.write(f"{self._prefix}{line}\n")
+        # Notes and reasons may come from people and from brokers.
+        sys.stderr.write(printable(f"{self._prefix}{line}") + "\n")
 
 
 class LoopNarrator:
@@ -104,4 +106,4 @@ class LoopNarrator:
                     "plan_hash": plan,
                 }
             )
-        return f"{self._prefix}{view.phase}: {view.sentence(view.at_ms)}"
+        return printable(f"{self._prefix}{view.phase}: {view.sentence(view.at_ms)}")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from control.cli.output_types import TaskAnswer, TasksAnswer
 from control.planning.disk_request import broker_of, paths_of
@@ -67,10 +67,16 @@ class TaskParameters(FileModel):
     """Of each partition of the topics."""
 
 
+def _plain(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("takes printable characters on one line")
+    return text
+
+
 class CancelParameters(FileModel):
     """Why a task is cancelled."""
 
-    reason: Annotated[str, Field(max_length=MOST_REASON)] = ""
+    reason: Annotated[str, Field(max_length=MOST_REASON), AfterValidator(_plain)] = ""
 
 
 def tasks_of(actions: OperatorActions) -> "OperatorTasks":

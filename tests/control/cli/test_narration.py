@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from control.cli import logs
 from control.cli.exit_codes import Exit
 from control.cli.main import app
-from control.cli.narration import RunNarrator, narrate
+from control.cli.narration import LoopNarrator, RunNarrator, narrate
 from control.cli.output import Form
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
-from control.loop.view import Mode
+from control.loop.view import Mode, Phase
 from control.settings.auto_limits import EAGER
 from model.plan.plan import Plan
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
@@ -25,6 +25,7 @@ from solver.solve import solve
 from tests.support.cli_offline import enter
 from tests.support.control.loop_parts import EASY, START_MS, WORK, CannedObserver, RecordingExecutor
 from tests.support.executor.plan_builders import move
+from tests.support.tui.loop_views import CONNECTING
 from tests.support.tui.terminals import LONG_S
 
 RUN = RunProgress(
@@ -56,6 +57,20 @@ def test_the_remaining_time_is_printed_when_it_has_halved_or_grown(
         "about 5 min 00 s left",
         "about 1 min 40 s left",
     ]
+
+
+def test_reasons_and_notes_print_one_line_each_whatever_they_hold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "\x1b[31mred\nnew"
+    narrator = RunNarrator()
+    dropped = replace(RUN.moves[0], state=MoveState.DROPPED, note=hostile)
+    narrator(replace(RUN, state=RunState.STOPPING, reason=hostile, moves=(dropped,)))
+    LoopNarrator(Form.TABLE)(replace(CONNECTING, phase=Phase.SETTLING, message=hostile))
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 3
+    assert err.count(r"\x1b[31mred\nnew") == 3
+    assert "\x1b" not in err
 
 
 RIVAL = "Cruise Control is running."

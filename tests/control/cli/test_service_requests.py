@@ -160,6 +160,7 @@ def test_impossible_tasks_are_refused_and_none_is_left(
         ("tasks", {"operation": "set-replicas", "topics": [""], "replicas": 1}, "operator", 400),
         ("tasks", {"operation": "remove", "by": "eve"}, "operator", 400),
         ("tasks/x/cancel", {"reason": "x" * 201}, "operator", 400),
+        ("tasks/x/cancel", {"reason": "\x1b[31mred\nnew"}, "operator", 400),
         ("tasks?every=true", None, "viewer", 400),
         ("tasks?all=maybe", None, "viewer", 400),
         ("tasks/nothing", None, "viewer", 404),
