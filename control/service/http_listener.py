@@ -476,7 +476,7 @@ def _is_action(request: web.Request) -> bool:
     return _ACTING.fullmatch(_path_in_cluster(request)) is not None
 
 
-_ACTING: Final = re.compile(rf"{API}/(actions/.*|tasks|tasks/.*|simulate)")
+_ACTING: Final = re.compile(rf"{API}/(actions/.*|tasks|tasks/.*|simulate)", re.DOTALL)
 
 
 def _path_in_cluster(request: web.Request) -> str:
