@@ -260,6 +260,9 @@ def _refusal(broker: BrokerId, paths: Sequence[str]) -> str:
 
 
 def _obstacles(snapshot: Snapshot, broker: BrokerId, paths: Sequence[str]) -> Iterator[str]:
+    if broker not in snapshot.broker:
+        yield "it is not in the cluster any longer; start it, or cancel the task"
+        return
     listed_dirs = snapshot.broker[broker].log_dirs
     failed = [entry.path for entry in listed_dirs if entry.failed]
     if dead := sorted({*failed} & {*paths}):

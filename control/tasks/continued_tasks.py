@@ -14,7 +14,7 @@ from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import Solve, TaskExecutor, TaskParts
 from control.tasks.task_runner import TaskRunner
 from executor.run.operator_control import Steering
-from model.errors import GuardrailRefused, PlimsollError
+from model.errors import GuardrailRefused
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 
@@ -82,7 +82,8 @@ class ContinuedTasks:
                 task = TaskRunner(task, parts, site.snapshot).run()
             except WorkInterrupted:
                 task = self._interrupted(task.task_id, site.steering, operator)
-            except PlimsollError:
+            except Exception:
+                # Also an error of plimsoll's own, which would come again at once.
                 before = self._failures.get(task.task_id)
                 usual = Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
                 self._failures[task.task_id] = (before or usual).again(self.steady())

@@ -10,7 +10,7 @@ from control.planning.staging import staged
 from control.planning.validate import refuse_broken
 from control.tasks.broker_marks import AWAY
 from control.tasks.broker_task import BrokerTask, brokers_text
-from control.tasks.removal import best_of, requested
+from control.tasks.removal import best_of, member, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.errors import GuardrailRefused
 from model.evaluate import evaluate
@@ -37,10 +37,11 @@ NO_REST: Final = dict.fromkeys(StorageKind, Cooldown(rest_s=0.0, return_window_s
 def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
     """The snapshot in which these brokers may take load, and without cooldowns.
 
-    Raises GuardrailRefused where one may not: it is dead, cordoned, demoted or in maintenance.
+    Raises GuardrailRefused where one may not: it is gone, dead, cordoned, demoted or in
+    maintenance.
     """
     for broker in brokers:
-        state = snapshot.broker[broker].state
+        state = member(snapshot, broker).state
         if state not in TAKING | AWAY:
             raise GuardrailRefused(f"cannot add broker {broker}: it is {state}{_instead(state)}")
     leaving = [b for b in brokers if snapshot.broker[b].state in AWAY]
@@ -62,6 +63,7 @@ def _opened(snapshot: Snapshot, brokers: Collection[BrokerId]) -> Snapshot:
 
 def _instead(state: BrokerState) -> str:
     return {
+        BrokerState.DEAD: "; start it, or cancel the task",
         BrokerState.CORDONED: "; clear its cordoned.log.dirs first",
         BrokerState.DEMOTED: "; end that with plimsoll broker undemote first",
         BrokerState.MAINTENANCE: "; end that with plimsoll broker maintenance ID off first",

@@ -114,6 +114,16 @@ def refuse_contradictions(tasks: Sequence[BrokerTask], task: BrokerTask) -> None
 # ---- what forbids a removal
 
 
+def member(snapshot: Snapshot, broker: BrokerId) -> Broker:
+    """A broker that a task names. Raises GuardrailRefused where the cluster has lost it since."""
+    found = snapshot.broker.get(broker)
+    if found is None:
+        raise GuardrailRefused(
+            f"broker {broker} is not in the cluster any longer; start it, or cancel the task"
+        )
+    return found
+
+
 def drained(snapshot: Snapshot, brokers: Iterable[BrokerId]) -> Snapshot:
     """The snapshot with these brokers draining, and without cooldowns."""
     return requested(snapshot, brokers, BrokerState.DRAINING)

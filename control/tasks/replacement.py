@@ -7,7 +7,7 @@ import numpy as np
 from control.planning.staging import staged
 from control.planning.validate import refuse_breaches, refuse_broken
 from control.tasks.broker_task import BrokerTask
-from control.tasks.removal import drained
+from control.tasks.removal import drained, member
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.errors import ConfigError, GuardrailRefused
 from model.goals.goals import Goals, RackRule, SolveLimits
@@ -32,7 +32,7 @@ def refuse_replacement(
     """
     for reason in _obstacles(snapshot, old, new):
         raise GuardrailRefused(f"cannot replace broker {old} by {new}: {reason}")
-    if snapshot.broker[old].rack == snapshot.broker[new].rack:
+    if member(snapshot, old).rack == member(snapshot, new).rack:
         # Every partition stays in its racks, even one that was in too few.
         goals = goals.model_copy(update={"rack_rule": RackRule.OFF})
     found = with_topic_placements(goals, snapshot)
@@ -72,7 +72,7 @@ def _held_by(snapshot: Snapshot, broker: BrokerId) -> np.ndarray:
 def _obstacles(snapshot: Snapshot, old: BrokerId, new: BrokerId) -> Iterator[str]:
     if old == new:
         yield "name two brokers"
-    state = snapshot.broker[new].state
+    state = member(snapshot, new).state
     if state not in TAKING:
         yield f"broker {new} is {state} and takes no new replicas"
     mine, columns = _held_by(snapshot, old), snapshot.partitions

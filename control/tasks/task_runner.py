@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from control.loop.dependencies import WorkInterrupted
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress, min_isr_text
 from control.tasks.operations import OPERATIONS
@@ -87,6 +88,11 @@ class TaskRunner:
             except PlimsollError as exc:
                 self._fail(str(exc))
                 self._give_back()
+                raise
+            except WorkInterrupted:
+                raise
+            except Exception as exc:
+                self._fail(f"internal error: {exc!r}")
                 raise
         return self.task
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from control.loop.dependencies import TaskSite, WorkInterrupted
-from control.tasks.broker_task import TaskPhase
+from control.tasks.broker_task import Operation, TaskPhase
 from control.tasks.continued_tasks import FIRST_RETRY_S, ContinuedTasks
 from control.tasks.operator_tasks import OperatorTasks
 from control.tasks.task_request import UNSIGNED
 from executor.run.operator_control import Steering
+from lab.simulated_cluster.cluster_state import SimulatedBroker
 from model.errors import GuardrailRefused, PlimsollError
+from model.ids import BrokerId
 from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import Snapshot
 from tests.support.control.simulated_tasks import SimulatedTask
@@ -183,6 +185,49 @@ def test_a_task_that_fails_is_tried_again_later(tmp_path: Path) -> None:
     at.faults.away = False
     at.faults.refusals.clear()
     assert tasks.next(CLUSTER) is None
+    at.cluster.timing.pause(FIRST_RETRY_S)
+    again = tasks.next(CLUSTER)
+    assert again is not None
+    assert "is done" in again.work(site(at))
+
+
+@pytest.mark.parametrize("operation", [Operation.ADD, Operation.REPLACE])
+def test_a_task_on_a_broker_that_is_gone_says_so(tmp_path: Path, operation: Operation) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES, operation=operation)
+    at.cluster.brokers[BrokerId(5)] = SimulatedBroker(id=BrokerId(5), rack="a")
+    at.remove, at.onto = ((5,), None) if operation is Operation.ADD else ((4,), 5)
+    at.faults.denied.add("reassign")
+    with pytest.raises(PlimsollError):
+        at.work()
+    at.faults.denied.clear()
+    del at.cluster.brokers[BrokerId(5)]
+    tasks = tasks_of(at)
+    found = tasks.next(CLUSTER)
+    assert found is not None
+    gone = "broker 5 is not in the cluster any longer; start it, or cancel the task"
+    with pytest.raises(GuardrailRefused, match=gone):
+        found.work(site(at))
+    assert tasks.next(CLUSTER) is None
+    (task,) = at.files.all()
+    assert (task.phase, task.note) == (TaskPhase.FAILED, gone)
+
+
+def test_a_task_that_fails_by_an_error_of_plimsolls_own_is_not_tried_at_once(
+    tmp_path: Path,
+) -> None:
+    at = killed(tmp_path)
+    tasks = tasks_of(at)
+    found = tasks.next(CLUSTER)
+    assert found is not None
+
+    def broken(_progress: RunProgress) -> None:
+        raise KeyError(5)
+
+    with pytest.raises(KeyError):
+        found.work(replace(site(at), watch=broken))
+    assert tasks.next(CLUSTER) is None
+    (task,) = at.files.all()
+    assert (task.phase, task.note) == (TaskPhase.FAILED, "internal error: KeyError(5)")
     at.cluster.timing.pause(FIRST_RETRY_S)
     again = tasks.next(CLUSTER)
     assert again is not None
