@@ -179,20 +179,20 @@ class OperatorActions:
         detail: str,
         act: Callable[["Loop"], ActionResult],
         *,
+        plan_hash: str = "",
         changes: bool = True,
     ) -> ActionResult:
         """Do what a client that has logged in requests beyond the actions of `perform`.
 
-        detail: what it requests. changes: whether that may change the cluster, which a service
-        that stands by, or is read-only, does not do. Raises as `perform`, and whatever `act` does.
+        detail: what it requests. plan_hash: of the plan that it is about. changes: whether that may
+        change the cluster, which a service that stands by, or is read-only, does not do. Raises as
+        `perform`, and whatever `act` does.
         """
         loop = self._loop_now()
         if changes:
             _refuse_read_only(loop)
             self.refuse_standby()
-        record = self._record(action, ActionRequest(by=client.name), UNKNOWN, AuditVia.HTTP, "")
-        named = {"client": client.address or "unknown", "detail": detail}
-        record = record.model_copy(update=named)
+        record = self._record_of(action, client, detail, plan_hash)
         self._begin(action, record, loop)
         try:
             result = act(loop)
@@ -203,6 +203,17 @@ class OperatorActions:
         text = f"{client.name}: {action}: {result.message}"
         loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
         return result
+
+    def note_approval(self, client: "Client", detail: str, plan_hash: str) -> None:
+        """Record that a plan begins that a client has approved by what it requested before.
+
+        detail: what that was. Raises ConfigError where the audit log cannot be written.
+        """
+        loop = self._loop_now()
+        record = self._record_of(Action.APPROVE, client, detail, plan_hash)
+        self._begin(Action.APPROVE, record, loop)
+        message = f"plan {plan_hash[:12]} approved by the request"
+        self._end(record, AuditOutcome.DONE, message, loop)
 
     def refuse_standby(self) -> None:
         """Leave actions to the service that leads; without one, a pause may be requested.
@@ -274,6 +285,12 @@ class OperatorActions:
             outcome=AuditOutcome.REQUESTED,
             message="",
         )
+
+    def _record_of(self, action: str, client: "Client", detail: str, plan_hash: str) -> AuditRecord:
+        """The record of what a client has requested over HTTP."""
+        asked = ActionRequest(by=client.name)
+        record = self._record(action, asked, UNKNOWN, AuditVia.HTTP, plan_hash)
+        return record.model_copy(update={"client": client.address or "unknown", "detail": detail})
 
     def _begin(self, action: str, record: AuditRecord, loop: "Loop") -> str:
         """Record that an action begins; what to tell the client if that is not possible.

@@ -1,5 +1,7 @@
 """Tasks on brokers over HTTP: list, show, request and cancel them, as `plimsoll task` does."""
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -11,7 +13,7 @@ from control.render.task_text import task_answer
 from control.render.text import json_text
 from control.service.http_access import Client
 from control.service.operator_actions import ActionResult, OperatorActions
-from control.tasks.broker_task import Operation
+from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.task_request import NamedBrokers, TaskRequest
 from control.tasks.task_runner import cancel
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
@@ -120,6 +122,9 @@ def request_task(actions: OperatorActions, asked: TaskParameters, client: Client
     """
     made: list[str] = []
 
+    def approving(task: BrokerTask, plan_hash: str) -> None:
+        actions.note_approval(client, f"task {task.task_id}", plan_hash)
+
     def act(loop: "Loop") -> ActionResult:
         tasks, snapshot = tasks_of(actions), loop.view.snapshot
         if snapshot is None:
@@ -130,7 +135,7 @@ def request_task(actions: OperatorActions, asked: TaskParameters, client: Client
         requested = tasks.store(wanted, snapshot)
         task = requested.task
         try:
-            loop.work_on(requested)
+            loop.work_on(replace(requested, approving=partial(approving, task)))
         except PlimsollError:
             files, now_ms = tasks.continued.files, tasks.continued.now_ms()
             cancel(files, task, client.name, now_ms, "its work could not begin")
@@ -151,14 +156,16 @@ def cancel_task(
     Raises ConfigError where not one open task begins with `prefix`, and as `OperatorTasks.cancel`.
     """
     tasks = tasks_of(actions)
-    task_id = tasks.continued.files.named(prefix).task_id
+    task = tasks.continued.files.named(prefix)
+    task_id, plan_hash = task.task_id, "" if task.plan is None else task.plan.plan_hash
 
     def act(_loop: "Loop") -> ActionResult:
         words = tasks.cancel(task_id, client.name, asked.reason)
         message = "; ".join(filter(None, (f"task {task_id} is cancelled", words)))
-        return ActionResult(message=message)
+        return ActionResult(message=message, plan_hash=plan_hash)
 
-    actions.audited(CANCEL, client, " ".join(filter(None, (task_id, asked.reason))), act)
+    detail = " ".join(filter(None, (task_id, asked.reason)))
+    actions.audited(CANCEL, client, detail, act, plan_hash=plan_hash)
     return task_text(actions, task_id)
 
 

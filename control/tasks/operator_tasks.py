@@ -1,6 +1,6 @@
 """What a person at a screen does about tasks: list, request, resume and cancel them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from control.loop.dependencies import TaskSite
@@ -248,6 +248,8 @@ class ResumedTask:
     """The hash of the plan that this person approves; empty for none."""
     approves_all: bool = False
     """Whether this person has approved whatever plan the task needs, by requesting it."""
+    approving: Callable[[str], None] = lambda _plan_hash: None
+    """Called before this person approves a plan, with its hash; raises PlimsollError to refuse."""
 
     @property
     def title(self) -> str:
@@ -262,4 +264,7 @@ class ResumedTask:
         """Whoever approved the first plan approved the request; no other plan is approved."""
         if task.approved:
             return approver(task)
-        return self.by if self.approves_all or plan.hash == self.approved else ""
+        if not self.approves_all and plan.hash != self.approved:
+            return ""
+        self.approving(plan.hash)
+        return self.by

@@ -115,10 +115,14 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     assert checked("tasks", site.ask("tasks")[1]) == {"tasks": []}
     assert len(checked("tasks", site.ask("tasks?all=true")[1])["tasks"]) == 1
     found = ctl(site.folder, "audit", "--last", "50")["actions"]
-    assert [(a["action"], a["by"], a["detail"], a["outcome"]) for a in found][:3] == [
-        ("request task", "operator", f"remove {gone}", "done"),
-        ("request task", "operator", "demote 2", "refused"),
-        ("cancel task", "operator", f"{name} wrong broker", "done"),
+    # Its plan was not known yet as it was requested.
+    plan = shown["plans"][0]["plan_hash"]
+    rows = [(a["action"], a["by"], a["detail"], a["outcome"], a["plan_hash"]) for a in found]
+    assert rows[:4] == [
+        ("request task", "operator", f"remove {gone}", "done", ""),
+        ("approve", "operator", f"task {name}", "done", plan),
+        ("request task", "operator", "demote 2", "refused", ""),
+        ("cancel task", "operator", f"{name} wrong broker", "done", plan),
     ]
 
 
