@@ -50,14 +50,27 @@ class Kind(StrEnum):
     ID = "an id"
     COUNT = "a whole number, at least 1"
     TIME = "milliseconds since the epoch"
-    SHARE = "a number"
+    SHARE = "a number from 0 to 1"
     TEXT = "text"
     NAMES = "names, separated by commas"
     TASKS = "ids of user tasks, separated by commas"
     BROKERS = "ids, separated by commas"
     REGEX = "a regular expression"
+    DATA = "the data that a plan is made from"
+    STRATEGIES = "orders of moves, separated by commas"
 
 
+DATA_FROM: Final = ("VALID_WINDOWS", "VALID_PARTITIONS")
+"""What Cruise Control may make plans from."""
+STRATEGIES: Final = (
+    "BaseReplicaMovementStrategy",
+    "PostponeUrpReplicaMovementStrategy",
+    "PrioritizeLargeReplicaMovementStrategy",
+    "PrioritizeMinIsrWithOfflineReplicasStrategy",
+    "PrioritizeOneAboveMinIsrWithOfflineReplicasStrategy",
+    "PrioritizeSmallReplicaMovementStrategy",
+)
+"""The orders of moves that Cruise Control knows."""
 _VALUELESS: Final = "skip_rack_awareness_check"
 
 Parameters = Mapping[str, Kind]
@@ -148,9 +161,10 @@ _PLANNED: Final = (
     )
     | _kinds(Kind.NUMBER, "replication_throttle")
     | _kinds(Kind.ID, REVIEW_ID)
-    | _kinds(Kind.NAMES, "goals replica_movement_strategies")
+    | _kinds(Kind.NAMES, "goals")
+    | _kinds(Kind.STRATEGIES, "replica_movement_strategies")
     | _kinds(Kind.REGEX, "excluded_topics")
-    | _kinds(Kind.TEXT, "data_from")
+    | _kinds(Kind.DATA, "data_from")
 )
 """Parameters of everything that plans."""
 _REBALANCE: Final = (
@@ -172,7 +186,7 @@ _PLANS: Final = (
         _kinds(Kind.BROKERS, "destination_broker_ids"),
         _kinds(Kind.NAMES, "goals"),
         _kinds(Kind.REGEX, "excluded_topics"),
-        _kinds(Kind.TEXT, "data_from"),
+        _kinds(Kind.DATA, "data_from"),
     ),
     _endpoint("POST", "rebalance", _PLANNED, _REBALANCE),
     _endpoint(
@@ -398,8 +412,25 @@ def _share(name: str, text: str) -> float:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not math.isfinite(found):
-        raise BadRequest(f"{name} is a number, not {printable(text)!r}")
+    if not 0 <= found <= 1:
+        raise BadRequest(f"{name} is a number from 0 to 1, not {printable(text)!r}")
+    return found
+
+
+def _data(name: str, text: str) -> str:
+    if text.upper() not in DATA_FROM:
+        known = " or ".join(DATA_FROM)
+        raise BadRequest(f"{name} is {known}, not {printable(text)!r}")
+    return text.upper()
+
+
+def _strategies(name: str, text: str) -> tuple[str, ...]:
+    known = {strategy.lower() for strategy in STRATEGIES}
+    found = _items(name, text)
+    for item in found:
+        if item.lower() not in known:
+            listed = ", ".join(STRATEGIES)
+            raise BadRequest(f"Strategy {printable(item)} is not supported. Supported: [{listed}]")
     return found
 
 
@@ -435,4 +466,6 @@ _READERS: Final[Mapping[Kind, Callable[[str, str], Any]]] = {
     Kind.TASKS: _tasks,
     Kind.BROKERS: _brokers,
     Kind.REGEX: _regex,
+    Kind.DATA: _data,
+    Kind.STRATEGIES: _strategies,
 }

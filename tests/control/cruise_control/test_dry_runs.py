@@ -94,6 +94,15 @@ def test_a_balanced_cluster_needs_no_moves(
     assert found["summary"]["onDemandBalancednessScoreAfter"] == 100
 
 
+def test_known_values_without_an_effect_are_accepted(uneven: CruiseClient) -> None:
+    # Cruise Control ignores their case.
+    strategies = "prioritizeLargeReplicaMovementStrategy,PostponeUrpReplicaMovementStrategy"
+    query = (
+        f"rebalance?json=true&data_from=valid_partitions&replica_movement_strategies={strategies}"
+    )
+    planned(uneven, query)
+
+
 def test_only_named_brokers_receive(uneven: CruiseClient) -> None:
     query = "rebalance?json=true&dryrun=true&verbose=true&destination_broker_ids=3"
     found = planned(uneven, query)

@@ -80,6 +80,26 @@ def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
             400,
             "Bad POST request '/admin' due to 'max_partition_movements_in_cluster is at least 1",
         ),
+        (
+            "GET",
+            "proposals?data_from=xx",
+            400,
+            "Bad GET request '/proposals' due to 'data_from is VALID_WINDOWS or VALID_PARTITIONS, "
+            "not 'xx''",
+        ),
+        (
+            "POST",
+            "rebalance?replica_movement_strategies=baseReplicaMovementStrategy,Nope",
+            400,
+            "Bad POST request '/rebalance' due to 'Strategy Nope is not supported. Supported: [Bas",
+        ),
+        (
+            "GET",
+            "partition_load?min_valid_partition_ratio=1.1",
+            400,
+            "Bad GET request '/partition_load' due to 'min_valid_partition_ratio is a number from "
+            "0 to 1, not '1.1''",
+        ),
         ("GET", "user_tasks?user_task_ids=xyz", 400, "Bad GET request '/user_tasks' due to 'user_"),
         (
             "GET",
