@@ -45,6 +45,10 @@ def test_the_unit_starts_the_service_with_options_that_exist() -> None:
     assert {*named} <= {*known}
 
 
+def test_a_simulation_that_runs_out_of_memory_does_not_stop_the_unit() -> None:
+    assert "OOMPolicy=continue" in UNIT.read_text().splitlines()
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name

@@ -4,16 +4,20 @@ It reads the job from stdin, and writes its result to stdout, or why there is no
 ends when stdin does, since the service then has ended.
 """
 
+import contextlib
 import os
 import pickle
+import resource
 import sys
 import threading
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from control.cli.exit_codes import Exit, exit_of
 from model import private
 from model.errors import PlimsollError
 from model.printable import printable
+from model.units import bytes_text
 
 if TYPE_CHECKING:
     from control.service.simulations import SimulationJob
@@ -21,6 +25,10 @@ if TYPE_CHECKING:
 NICENESS: Final = 10
 STEP_S: Final = 300.0
 """Time for which loads are constant."""
+LEAST_BYTES: Final = 2 * 1024**3
+"""Memory that a simulation may have on any machine; on larger ones, half of it."""
+CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+"""The memory of a container, where there is a limit."""
 _LENGTH: Final = 8
 """Bytes of the length of a job, before it."""
 
@@ -62,6 +70,7 @@ def result(job: "SimulationJob") -> str:
 def main() -> int:
     """Work on the job on stdin; the exit code is that of a command."""
     os.nice(NICENESS)
+    bound_memory(most_bytes())
     private.begin()
     # Without a buffer, whose lock a thread would hold at the end of the interpreter.
     stream = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
@@ -77,10 +86,38 @@ def main() -> int:
     except PlimsollError as exc:
         sys.stderr.write(f"plimsoll: {printable(str(exc))}\n")
         return exit_of(exc)
+    except MemoryError:
+        sys.stderr.write(
+            f"plimsoll: the simulation needs more than {bytes_text(most_bytes())} of memory; "
+            "simulate fewer days or policies\n"
+        )
+        return Exit.INTERNAL
     except Exception as exc:  # noqa: BLE001 - the service reports it
         sys.stderr.write(f"plimsoll: internal error: {printable(repr(exc))}\n")
         return Exit.INTERNAL
     return Exit.DONE
+
+
+def most_bytes() -> int:
+    """Memory that the simulation may have, in bytes."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):
+        # Of a host without limits, there is no file; without a limit, it says max.
+        whole = min(whole, int(CGROUP_LIMIT.read_text()))
+    return max(LEAST_BYTES, whole // 2)
+
+
+def bound_memory(most: int) -> None:
+    """Limit the memory of this process and its children, each; bytes.
+
+    Where memory runs out for other reasons, the system ends them before the service.
+    """
+    with contextlib.suppress(OSError):
+        # Anyone may raise their own; Linux alone has it.
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    # Not of the address space: libraries and Java reserve far more than they use.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _read(stream: IO[bytes], length: int) -> bytes:

@@ -200,6 +200,12 @@ class Simulations(Closing):
                 else f"the simulation took more than {self._most_s:.0f} s, or too much memory; "
                 "simulate fewer days or policies"
             )
+        if code < 0:
+            # Libraries that cannot have more memory end their process.
+            return "", (
+                f"the simulation was ended by {signal.Signals(-code).name}, perhaps for lack of "
+                "memory; simulate fewer days or policies"
+            )
         lines = found["why"].decode("utf-8", "replace").strip().splitlines()
         return "", "".join(lines[-1:]).removeprefix("plimsoll: ") or f"it ended with code {code}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from control.cli import simulation_process
 from control.cli.simulation_process import result
 from control.service.simulations import (
     MOST_BYTES,
@@ -68,11 +69,12 @@ def test_the_process_gives_the_result_of_the_function() -> None:
         ("import sys; sys.exit(3)", "it ended with code 3"),
         (f"print('x' * {MOST_BYTES})", "the result has more than 67,108,864 bytes"),
         ("pass", "the simulation ended without a result"),
+        ("import os; os.abort()", "ended by SIGABRT, perhaps for lack of memory"),
     ],
 )
 def test_a_process_that_fails_is_reported(text: str, why: str) -> None:
     with started(program(text)) as simulations:
-        assert ended(simulations).why == why
+        assert why in ended(simulations).why
         # Another one may follow.
         simulations.start(ASKED, UNEVEN, "bob")
 
@@ -80,6 +82,39 @@ def test_a_process_that_fails_is_reported(text: str, why: str) -> None:
 def test_a_process_that_takes_too_long_is_ended() -> None:
     with started(program(WAITS), 0.1) as simulations:
         assert "took more than 0 s" in ended(simulations).why
+
+
+def test_a_process_has_a_bound_on_its_memory_and_ends_before_its_service() -> None:
+    text = """
+import sys
+from pathlib import Path
+from control.cli import simulation_process
+simulation_process.most_bytes = lambda: 512 * 1024**2
+simulation_process.result = lambda _job: str(len(bytearray(2 * 1024**3)))
+code = simulation_process.main()
+if Path("/proc/self/oom_score_adj").read_text() != "1000\\n":
+    sys.stderr.write("it would not be ended first")
+sys.exit(code)
+"""
+    with started(program(text)) as simulations:
+        assert ended(simulations).why == (
+            "the simulation needs more than 537 MB of memory; simulate fewer days or policies"
+        )
+
+
+def test_the_bound_is_that_of_the_machine_or_the_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(simulation_process, "CGROUP_LIMIT", limit)
+    whole = simulation_process.most_bytes()
+    for text, most in (
+        ("max\n", whole),
+        (f"{6 * 1024**3}\n", min(whole, 3 * 1024**3)),
+        ("1048576\n", simulation_process.LEAST_BYTES),
+    ):
+        limit.write_text(text)
+        assert simulation_process.most_bytes() == most
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
