@@ -30,6 +30,26 @@ def locked_file(path: Path, wait_s: float = 0.0) -> IO[bytes] | None:
         file.close()
 
 
+def is_held(path: Path) -> bool | None:
+    """Whether a process holds the lock of a file; None where that cannot be known.
+
+    Several may ask at once. There is nothing to know without the file.
+    """
+    try:
+        handle = plain_file(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return False
+
+
 def plain_file(path: Path, flags: int) -> int:
     """Open a file; a pipe in its place does not block, and a link is not followed.
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from control.cli.exit_codes import Exit, exit_of_plan
 from control.cli.invocation import load_settings, with_overrides
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from control.loop.loop import Loop
     from model.goals.effort import Effort
 
+STOPPED: Final = "a person or a service manager stopped it"
+"""Why a loop is closed after a signal."""
 LoadSettings = Callable[..., Settings]
 
 

@@ -626,7 +626,8 @@ class DecisionAnswer(Answer):
 
     at: str
     at_ms: int
-    """When it was first taken; repetitions that differ in figures alone are not recorded."""
+    """When it was first taken; repetitions that differ in remaining times and loads alone are not
+    recorded."""
     age_s: Figure
     cluster_id: str
     decision: Decision
@@ -644,10 +645,23 @@ class DecisionAnswer(Answer):
     """The setting in `[triggers]` of that reason; empty if none fired."""
 
 
+class DecidingAnswer(Answer):
+    """Whether `run --auto`, or a service, decides about a cluster on this machine."""
+
+    cluster_id: str
+    running: bool | None
+    """None where that is not known."""
+    last_seen: str | None
+    last_seen_ms: int | None
+    """When it ended, or last gave a sign of life; None while it runs, or where not known."""
+
+
 class WhyAnswer(Answer):
     """`why`."""
 
     decisions: tuple[DecisionAnswer, ...]
+    clusters: tuple[DecidingAnswer, ...] = ()
+    """All that decisions are recorded of, by id."""
 
 
 class WaitingAnswer(Answer):

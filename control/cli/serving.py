@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from control import compose
 from control.cli import logs
-from control.cli.balancing import Balancing, BalancingOptions, LoadSettings, configured, end_of
+from control.cli.balancing import (
+    STOPPED,
+    Balancing,
+    BalancingOptions,
+    LoadSettings,
+    configured,
+    end_of,
+)
 from control.cli.exit_codes import Exit
 from control.cli.invocation import load_settings
 from control.cli.narration import narrate
@@ -405,6 +412,7 @@ class Service:
             with loop:
                 self._notifier.ready()
                 following = self._until(loop, steering)
+                loop.ending = STOPPED if following is None else "its settings were read again"
                 if following is None:
                     if steering.stopping.is_set():
                         self._audited("end the service", STOPPING)

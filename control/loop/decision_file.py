@@ -1,26 +1,34 @@
 """The decisions of `run --auto`, kept in the state folder for `plimsoll why`."""
 
+import contextlib
 import json
 import logging
 import math
 import os
 import re
+import weakref
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from control.loop.policy import Decision, DecisionInputs, earliest_change_s
 from model.bounded import END_MS, open_regular
 from model.errors import ConfigError
+from model.file_locks import is_held, locked_file
 from model.files import FileModel, replace_file
 from model.log_events import LogEvent, named
+from model.paths import path_part
 from model.units import count_text
 
 FILE: Final = "decisions.jsonl"
+LOCK: Final = "auto-{}.lock"
+"""Held while a process decides about the cluster; its time is that of the last sign of life."""
+ALIVE_MS: Final = 10_000
+"""Time between two signs of life."""
 MOST_LINES: Final = 2_000
 """Decisions kept at most; the older half is removed when there are more."""
 
@@ -58,6 +66,7 @@ WHEN: Final = {
     Decision.OFFER: "when someone approves the plan, or the cluster changes",
     Decision.PLAN: "when the plan is made",
     Decision.APPROVE: "when the run ends",
+    Decision.ENDED: "when run --auto is started again",
 }
 """When a decision is reconsidered that no time decides."""
 
@@ -106,13 +115,64 @@ class DecisionFile:
         self._lines: int | None = None
         """Lines in the file; None before it has been read."""
         self._failed = False
+        self._lock: int | None = None
+        """Handle of the locked file."""
+        self._unlock: Callable[[], object] = lambda: None
+        self._alive_ms: int | None = None
+        """When the last sign of life was given."""
 
     def note(self, record: DecisionRecord) -> None:
         """Keep a decision unless it repeats the last one, at about the same time."""
+        self._live(record)
         last = self._last
         if last is not None and record.key == last.key and not _is_moved(last, record):
             return
         self._last = record
+        self._keep(record)
+
+    def end(self, why: str, at_ms: int, plan_hash: str = "") -> None:
+        """Keep that no further decision follows, if there was one.
+
+        plan_hash: the first characters of that of a plan that waits on.
+        """
+        last, self._last = self._last, None
+        if last is not None:
+            self._keep(
+                DecisionRecord(
+                    at_ms=at_ms,
+                    cluster_id=last.cluster_id,
+                    decision=Decision.ENDED,
+                    trigger="",
+                    reason=why[:MOST_TEXT],
+                    until_ms=None,
+                    plan_hash=plan_hash,
+                )
+            )
+        self._lock = None
+        self._unlock()
+
+    def _live(self, record: DecisionRecord) -> None:
+        """Give a sign of life now and then; another process may have held the lock before."""
+        if self._alive_ms is not None and abs(record.at_ms - self._alive_ms) < ALIVE_MS:
+            return
+        self._alive_ms = record.at_ms
+        # A folder that cannot be written is reported with the decision.
+        with contextlib.suppress(OSError):
+            if self._lock is None:
+                self._lock_file(record.cluster_id)
+            if self._lock is not None:
+                seconds = record.at_ms / 1000
+                os.utime(self._lock, (seconds, seconds))
+
+    def _lock_file(self, cluster_id: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = locked_file(_lock_path(self.path.parent, cluster_id))
+        if file is not None:
+            with file:
+                self._lock = os.dup(file.fileno())
+            self._unlock = weakref.finalize(self, os.close, self._lock)
+
+    def _keep(self, record: DecisionRecord) -> None:
         try:
             self._append(record)
             self._failed = False
@@ -198,6 +258,36 @@ def _awaited(facts: DecisionInputs, step: Decision) -> str:
     if facts.held_by_schedule and facts.opens_in_s == math.inf:
         return "when the schedule is changed"
     return "when --auto is resumed" if facts.paused else ""
+
+
+class LastSeen(NamedTuple):
+    """Whether `--auto` decides about a cluster, as far as this machine can tell."""
+
+    running: bool | None
+    """None where that is not known."""
+    at_ms: int | None
+    """When it ended, or last gave a sign of life; None while it runs, or where not known."""
+
+
+def last_seen(folder: Path, newest: DecisionRecord) -> LastSeen:
+    """Whether the process that took the newest decision about a cluster, or another one, runs."""
+    path = _lock_path(folder, newest.cluster_id)
+    held = is_held(path)
+    if held:
+        return LastSeen(True, None)
+    if newest.decision is Decision.ENDED:
+        return LastSeen(False, newest.at_ms)
+    if held is None:
+        return LastSeen(None, None)
+    try:
+        alive_ms = int(1000 * path.stat().st_mtime)
+    except OSError:
+        return LastSeen(None, None)
+    return LastSeen(False, max(newest.at_ms, min(alive_ms, END_MS - 1)))
+
+
+def _lock_path(folder: Path, cluster_id: str) -> Path:
+    return folder / LOCK.format(path_part(cluster_id))
 
 
 def read_decisions(

@@ -176,6 +176,8 @@ class Loop(Closing):
         """Whether the question of an earlier process has been looked for."""
         self.leave_question = False
         """Let the waiting plan wait on after `close`, for the next process."""
+        self.ending = "it was stopped"
+        """Why the loop is closed, in words, unless it fails."""
         self.paused = ""
         """Who has paused `--auto`, and how it continues; empty without a pause."""
         self.resumes = settings.resume
@@ -237,6 +239,12 @@ class Loop(Closing):
             self._questions.withdraw("run --auto has ended")
         self.proposals.close()
         self._runner.join()
+        if self._decisions is not None:
+            waits = self._questions.waiting if self._questions is not None else None
+            plan = "" if waits is None else waits.plan_hash[:12]
+            on = f"; plimsoll approve {plan} lets the next one execute the plan" if plan else ""
+            why = self.ending if self.error is None else f"it failed: {self.error}"
+            self._decisions.end(f"run --auto has ended: {why}{on}", self._now_ms(), plan)
 
     def continue_from(self, before: Self) -> None:
         """Let the plan that waits for a person in an ended loop wait on; call before `start`.

@@ -49,6 +49,8 @@ class Decision(StrEnum):
     """The plan is outside the limits of `--auto`."""
     ASK = auto()
     """The plan waits for a person: its trigger is set to `ask`."""
+    ENDED = auto()
+    """`--auto` has ended; only recorded, as the last step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def run(
     """
     from control import compose
     from control.cli import plan_execution as execution
-    from control.cli.balancing import BalancingOptions, configured, end_of
+    from control.cli.balancing import STOPPED, BalancingOptions, configured, end_of
     from control.cli.narration import narrate
     from model.run import RunState
 
@@ -92,8 +92,10 @@ def run(
         narrate(loop, output)
         while not steering.stopping.is_set() and loop.error is None:
             if once and loop.wait(lambda view: _has_result(loop, view), 1.0):
+                loop.ending = "--once has its result"
                 return _result(loop, output)
             steering.stopping.wait(0.2)
+        loop.ending = STOPPED
         return end_of(loop, output)
 
 

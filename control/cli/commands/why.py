@@ -11,6 +11,8 @@ from control.cli.options import Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from control.cli.output_types import WhyAnswer
     from control.settings.settings import Settings
 
@@ -33,11 +35,26 @@ def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TAB
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
             "plimsoll run --auto records them\n"
         )
+    for note in _ended_notes(answer):
+        _warn(note)
     notes = open_task_notes(TaskFiles(local_settings.state_dir))
     for note in notes:
         sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, decisions_text, output))
     return Exit.DONE if answer.decisions or notes else Exit.INCOMPLETE
+
+
+def _ended_notes(answer: "WhyAnswer") -> "Iterator[str]":
+    """Say that nothing decides about the clusters of the printed decisions any more."""
+    newest = {each.cluster_id: each.decision for each in answer.decisions}
+    for each in answer.clusters:
+        if each.running is not False or each.cluster_id not in newest:
+            continue
+        words = f"no run --auto is running for the cluster {each.cluster_id}"
+        if newest[each.cluster_id] == "ended":
+            yield f"{words} since {each.last_seen}"
+        else:
+            yield f"{words}; the last one crashed or was killed after {each.last_seen}"
 
 
 def _warn(words: str) -> None:

@@ -289,6 +289,18 @@ def test_a_decision_at_an_absurd_time_is_named_and_left_out(
     assert warning.startswith(f"{path}, line 1: {key}: ")
 
 
+def test_the_end_is_kept_once_and_only_after_a_decision(tmp_path: Path) -> None:
+    DecisionFile(tmp_path).end("it was stopped", 1)
+    assert read_decisions(tmp_path, 10) == []
+    file = DecisionFile(tmp_path)
+    file.note(record(at_ms=1))
+    for at_ms in (2, 3):
+        file.end("it was stopped", at_ms)
+    _, ended = read_decisions(tmp_path, 10)
+    assert (ended.at_ms, ended.decision, ended.reason) == (2, Decision.ENDED, "it was stopped")
+    assert when_text(ended, "") == "when run --auto is started again"
+
+
 def test_long_reasons_are_cut(tmp_path: Path) -> None:
     DecisionFile(tmp_path).note(record(reason="\U0001f600" * 5_000))
     (found,) = read_decisions(tmp_path, 1)

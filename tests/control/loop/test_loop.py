@@ -1383,6 +1383,24 @@ class Used:
         return self.usage
 
 
+def test_the_end_of_the_loop_is_recorded(tmp_path: Path) -> None:
+    """With the plan that waits on for the next process, and only with that."""
+    hashes, ask = [], TriggerTable(empty_broker=Response.ASK, uneven_load=Response.ASK)
+    for leave in (False, True):
+        edited = Edited(tmp_path, {"decisions_dir": tmp_path, "triggers": ask})
+        edited.turns(8)
+        question = edited.loop.question
+        assert question is not None
+        edited.loop.leave_question, edited.loop.ending = leave, "it is left"
+        edited.loop.close()
+        edited.loop.close()
+        asked, ended = read_decisions(tmp_path, 2)
+        assert (asked.decision, ended.decision) == (Decision.ASK, Decision.ENDED)
+        assert ended.reason.startswith("run --auto has ended: it is left")
+        hashes.append((question.plan_hash[:12] in ended.reason, bool(ended.plan_hash)))
+    assert hashes == [(False, False), (True, True)]
+
+
 def test_another_limit_is_recorded_and_logged(tmp_path: Path) -> None:
     """`why` and the log had the old one until its time had passed."""
     limits = EAGER.model_copy(update={"confirm": 3000.0})

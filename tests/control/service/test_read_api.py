@@ -68,7 +68,7 @@ def test_documents_are_those_of_the_commands(
     assert found["plan"]["hash"] == plan.hash
     assert found["gain"] is not None
     assert json.loads(texts["status"])["cluster_id"] == "cluster-one"
-    assert json.loads(texts["why"]) == {"decisions": []}
+    assert json.loads(texts["why"]) == {"decisions": [], "clusters": []}
     # The same without partitions, for clients that show brokers alone.
     whole = json.loads(texts["status"])
     status, text = got(served, "/api/v1/status?partitions=false")

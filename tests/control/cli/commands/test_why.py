@@ -1,6 +1,9 @@
 """`plimsoll why`: the decisions of `run --auto`, and when each is reconsidered."""
 
 import json
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 from control.cli.commands.why import why
 from control.cli.exit_codes import Exit
 from control.cli.output import Form
-from control.loop.decision_file import FILE, DecisionFile, DecisionRecord
+from control.loop.decision_file import ALIVE_MS, FILE, DecisionFile, DecisionRecord
 from control.loop.policy import Decision
 from control.settings.settings import Settings
 from control.tasks.broker_task import Operation, TaskPhase
@@ -106,7 +109,8 @@ def test_an_open_task_is_an_answer_without_a_decision(
 def test_an_open_task_is_named_beside_the_decision(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recorded(tmp_path, Decision.REST, "")
+    file = DecisionFile(tmp_path)
+    file.note(recorded(tmp_path, Decision.REST, ""))
     task = TaskFiles(tmp_path).add("one", Operation.REMOVE, (BrokerId(4),), "ada", AT_MS)
     assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
     shown = capsys.readouterr()
@@ -115,3 +119,65 @@ def test_an_open_task_is_named_beside_the_decision(
     TaskFiles(tmp_path).change(task.task_id, lambda t: t.entered(TaskPhase.CANCELLED, AT_MS))
     assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
     assert capsys.readouterr().err == ""
+    file.end("stopped", AT_MS)
+
+
+def test_the_end_of_a_run_is_the_last_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`why` named the command that executes a plan which no longer waited."""
+    file = DecisionFile(tmp_path)
+    file.note(recorded(tmp_path, Decision.ASK, "plimsoll approve 0123456789ab executes the plan"))
+    file.end("run --auto has ended: it was stopped", AT_MS + 1000)
+    why(local_settings=Settings(state_dir=tmp_path))
+    shown = capsys.readouterr()
+    assert shown.out == (
+        "2023-11-14T22:13:21Z  ended: run --auto has ended: it was stopped\n"
+        "                      reconsidered when run --auto is started again\n"
+    )
+    ended = "no run --auto is running for the cluster one since 2023-11-14T22:13:21Z"
+    assert shown.err == f"plimsoll: {ended}\n"
+
+
+def test_a_process_that_was_killed_is_no_longer_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = recorded(tmp_path, Decision.CONFIRM, "", AT_MS + 60_000)
+    (tmp_path / FILE).unlink()
+    code = (
+        "import os, pathlib, sys; from control.loop import decision_file as d; "
+        "f = d.DecisionFile(pathlib.Path(sys.argv[1])); "
+        "r = d.DecisionRecord.model_validate_json(sys.argv[2]); "
+        "f.note(r); f.note(r.model_copy(update={'at_ms': r.at_ms + 30_000})); "
+        "os.kill(os.getpid(), 9)"
+    )
+    arguments = [sys.executable, "-c", code, str(tmp_path), record.model_dump_json()]
+    assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
+    why(local_settings=Settings(state_dir=tmp_path), output=Form.JSON)
+    shown = capsys.readouterr()
+    seen = "2023-11-14T22:13:50Z"
+    assert json.loads(shown.out)["clusters"] == [
+        {"cluster_id": "one", "running": False, "last_seen": seen, "last_seen_ms": AT_MS + 30_000}
+    ]
+    assert shown.err == (
+        "plimsoll: no run --auto is running for the cluster one; "
+        f"the last one crashed or was killed after {seen}\n"
+    )
+
+
+def test_a_process_that_runs_is_not_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, running = DecisionFile(tmp_path), DecisionFile(tmp_path)
+    record = recorded(tmp_path, Decision.REST, "")
+    ended.note(record)
+    running.note(record)
+    # It had no lock while the other had.
+    ended.end("it was stopped", AT_MS)
+    running.note(record.model_copy(update={"at_ms": AT_MS + ALIVE_MS}))
+    why(local_settings=Settings(state_dir=tmp_path), output=Form.JSON)
+    shown = capsys.readouterr()
+    (cluster,) = json.loads(shown.out)["clusters"]
+    assert (cluster["running"], cluster["last_seen"]) == (True, None)
+    assert shown.err == ""
+    running.end("it was stopped", AT_MS)
