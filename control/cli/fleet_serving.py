@@ -41,6 +41,7 @@ from control.service.fleet import FleetMember
 from control.service.fleet_listener import FleetListener, alive
 from control.service.http_access import HttpAccess
 from control.service.http_listener import bound
+from control.service.simulations import SimulationTurn
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.fleet_file import FleetCluster, FleetFile, first_twice, read_fleet
 from control.settings.settings import Settings
@@ -137,6 +138,7 @@ class _Shared:
         self.path, self.fleet, self.options = path, fleet, options
         self.output, self.log, self.resume = output, log, resume
         self.spark = SharedSpark(fleet.state_dir / "spark.log", len(fleet.clusters))
+        self.turn = SimulationTurn()
         self.clusters = [(FleetMember(name), of) for name, of in fleet.clusters.items()]
         self._lock = threading.Lock()
         self._claims: dict[tuple[str, object], str] = {}
@@ -331,6 +333,7 @@ class _Cluster:
                 load=load,
                 log=ClusterLog(shared.log, member.name),
                 spark=shared.spark,
+                turn=shared.turn,
                 prints_report=False,
                 check=self._check,
                 seen=self._see,

@@ -50,7 +50,7 @@ from control.service.notifications import Notifications, NotifyHandler, receiver
 from control.service.operator_actions import OperatorActions
 from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
-from control.service.simulations import Simulations
+from control.service.simulations import Simulations, SimulationTurn
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.notify_table import ReceiverTable
 from control.settings.service_table import CruiseControlAccess, ServiceTable
@@ -187,6 +187,8 @@ class Surroundings:
     log: ServiceLog = field(default_factory=ServiceLog)
     spark: "SharedSpark | None" = None
     """The Spark of all; None for one of its own."""
+    turn: SimulationTurn = field(default_factory=SimulationTurn)
+    """Shared by all, so that one of them simulates at a time."""
     prints_report: bool = True
     """Whether the report of the last run is printed at the end."""
     check: Callable[["Loop"], None] = lambda _loop: None
@@ -219,7 +221,7 @@ def service_of(
         receivers = receivers_of(settings.notify)
         control = opened.enter_context(ControlSocket(settings.state_dir))
         actions = OperatorActions(settings.state_dir, state)
-        simulations = opened.enter_context(Simulations())
+        simulations = opened.enter_context(Simulations(turn=around.turn))
         site = ControlSite(control, actions, simulations)
         cruise = _cruise_control(settings, state, actions, opened)
         metrics = _metrics(settings.service, opened)

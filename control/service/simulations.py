@@ -94,11 +94,42 @@ class Simulation:
         return not (self.text or self.why)
 
 
+class SimulationTurn:
+    """Lets the clusters of a process simulate one at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by = ""
+
+    def take(self, by: str) -> None:
+        """Begin; by: who requested it. Raises GuardrailRefused while another one is running."""
+        with self._lock:
+            if self._by:
+                raise GuardrailRefused(
+                    f"the simulation that {self._by} requested is running; wait until it ends"
+                )
+            self._by = by
+
+    def end(self) -> None:
+        """Let another one begin."""
+        with self._lock:
+            self._by = ""
+
+
 class Simulations(Closing):
     """The newest simulation of a service; any thread may call."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, most_s: float = MOST_S) -> None:
-        """command: starts the process. most_s: seconds for which it may run."""
+    def __init__(
+        self,
+        command: Sequence[str] = COMMAND,
+        most_s: float = MOST_S,
+        turn: "SimulationTurn | None" = None,
+    ) -> None:
+        """command: starts the process. most_s: seconds for which it may run.
+
+        turn: that of all clusters of a process; None for one of its own.
+        """
+        self._turn = SimulationTurn() if turn is None else turn
         self._command, self._most_s = tuple(command), most_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -116,10 +147,6 @@ class Simulations(Closing):
         ConfigError for unknown limits.
         """
         with self._lock:
-            if self.newest is not None and self.newest.is_running:
-                raise GuardrailRefused(
-                    f"the simulation that {self.newest.by} requested is running; wait until it ends"
-                )
             if self.settings is None or self._ended:
                 raise GuardrailRefused("the service is starting or stopping; try again")
             for name in asked.policies:
@@ -127,11 +154,16 @@ class Simulations(Closing):
                 if asked.policies.count(name) > 1:
                     raise ConfigError(f"the policy {name} is named twice")
             job = SimulationJob(settings=self.settings, snapshot=snapshot, asked=asked)
-            self.newest = Simulation(by=by)
-            self._thread = threading.Thread(
-                target=self._run, args=(pickle.dumps(job),), name="simulation", daemon=True
-            )
-            self._thread.start()
+            self._turn.take(by)
+            try:
+                thread = threading.Thread(
+                    target=self._run, args=(pickle.dumps(job),), name="simulation", daemon=True
+                )
+                thread.start()
+                self._thread, self.newest = thread, Simulation(by=by)
+            except BaseException:
+                self._turn.end()
+                raise
 
     def close(self) -> None:
         """End a simulation that is running."""
@@ -153,6 +185,7 @@ class Simulations(Closing):
                 if self.newest is not None:
                     why = "" if text else why or "the simulation ended without a result"
                     self.newest = replace(self.newest, text=text, why=why)
+                self._turn.end()
 
     def _result(self, job: bytes) -> tuple[str, str]:
         """The result, and why there is none."""

@@ -16,6 +16,7 @@ from control.service.simulations import (
     Simulation,
     SimulationJob,
     Simulations,
+    SimulationTurn,
 )
 from control.settings.settings import Settings
 from model.errors import ConfigError, GuardrailRefused
@@ -115,6 +116,19 @@ def test_the_bound_is_that_of_the_machine_or_the_container(
     ):
         limit.write_text(text)
         assert simulation_process.most_bytes() == most
+
+
+def test_clusters_of_a_process_simulate_one_at_a_time() -> None:
+    turn = SimulationTurn()
+    with Simulations(program(WAITS), turn=turn) as one, Simulations(turn=turn) as two:
+        one.settings = two.settings = Settings()
+        one.start(ASKED, UNEVEN, "eve")
+        with pytest.raises(GuardrailRefused, match="the simulation that eve requested is running"):
+            two.start(ASKED, UNEVEN, "bob")
+        assert two.newest is None
+        one.close()
+        two.start(ASKED, UNEVEN, "bob")
+        assert ended(two).text
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
