@@ -8,13 +8,13 @@ import typer
 
 from control.cli.console import ended_like_ctrl_c
 from control.cli.exit_codes import Exit
-from control.cli.options import Bursts, Growth, Output, cluster_file, output_file, parsed
+from control.cli.options import Output, cluster_file, output_file, parsed
 from control.cli.output import Form
 from model.errors import ConfigError
 from model.units import span_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from control.cli.output_types import SimulateAnswer
     from control.settings.settings import Settings
@@ -28,6 +28,10 @@ BEGIN_MS: Final = 1_767_571_200_000
 DAY_MS: Final = 86_400_000
 USUAL: Final = ("conservative", "eager")
 USUAL_DAYS: Final = 7
+USUAL_BROKERS: Final = 6
+USUAL_PARTITIONS: Final = 300
+USUAL_GROWTH: Final = 0.02
+USUAL_BURSTS: Final = 0.5
 MOST_DAYS: Final = 366
 LEAST_STEP_S: Final = 15.0
 MOST_STEP_S: Final = 3600.0
@@ -57,11 +61,13 @@ def simulate(
         Path | None, cluster_file("--snapshot", help="Start from this recorded snapshot.")
     ] = None,
     brokers: Annotated[
-        int, typer.Option(min=2, max=1_000, help="Brokers of a synthetic cluster.")
-    ] = 6,
+        int | None,
+        typer.Option(min=2, max=1_000, help="Brokers of a synthetic cluster.  [default: 6]"),
+    ] = None,
     partitions: Annotated[
-        int, typer.Option(min=1, max=200_000, help="Partitions of a synthetic cluster.")
-    ] = 300,
+        int | None,
+        typer.Option(min=1, max=200_000, help="Partitions of a synthetic cluster.  [default: 300]"),
+    ] = None,
     load_csv: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Rates of topics over time: columns time, topic, rate."),
@@ -76,8 +82,13 @@ def simulate(
     steady: Annotated[
         bool, typer.Option("--steady", help="Leave out days, weeks, growth and bursts.")
     ] = False,
-    growth: Growth = 0.02,
-    bursts: Bursts = 0.5,
+    growth: Annotated[
+        float | None,
+        typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.  [default: 0.02]"),
+    ] = None,
+    bursts: Annotated[
+        float | None, typer.Option(min=0, max=7, help="Bursts of a topic per week.  [default: 0.5]")
+    ] = None,
     shape: Annotated[
         list[str] | None,
         typer.Option(metavar="SHAPE", help=f"Add a shape of loads: {SHAPES}. Repeatable."),
@@ -126,16 +137,34 @@ def simulate(
     check_file(svg, SVG)
     if not LEAST_STEP_S <= step <= MOST_STEP_S:
         raise ConfigError(f"--step is {step:g} s; give 15s to 1h")
-    if history:
-        _check_history(snapshot, load_csv=load_csv, steady=steady)
-    start = _start(snapshot, brokers=brokers, partitions=partitions, seed=seed)
+    if history and snapshot is None:
+        raise ConfigError(
+            "--history needs the cluster whose loads it replays; give a snapshot of it by "
+            "--snapshot FILE"
+        )
+    size = {"--brokers": brokers, "--partitions": partitions}
+    _check_one("the cluster is", {"--snapshot": snapshot}, size)
+    given = {"--history": history or None, "--load-csv": load_csv, "--steady": steady or None}
+    _check_one("the loads are", given, {"--growth": growth, "--bursts": bursts})
+    start = _start(
+        snapshot,
+        brokers=USUAL_BROKERS if brokers is None else brokers,
+        partitions=USUAL_PARTITIONS if partitions is None else partitions,
+        seed=seed,
+    )
     policies = policies_of(policy or USUAL, local_settings, start.header.taken_at_ms)
     if load_csv is not None:
         start, loads, days = _tabled(load_csv, start, days)
     elif history:
         start, loads, days = past(local_settings, start, days)
     else:
-        loads = varying(start, steady=steady, growth=growth, bursts=bursts, seed=seed)
+        loads = varying(
+            start,
+            steady=steady,
+            growth=USUAL_GROWTH if growth is None else growth,
+            bursts=USUAL_BURSTS if bursts is None else bursts,
+            seed=seed,
+        )
     days = days or USUAL_DAYS
     length_s = days * DAY_MS / 1000
     faults = tuple(map(BrokerFault.parse, fault or ()))
@@ -258,16 +287,16 @@ def _tabled(
     return Snapshot(header, start.partitions), loads, days or covered
 
 
-def _check_history(snapshot: Path | None, *, load_csv: Path | None, steady: bool) -> None:
-    """Raise ConfigError for options that contradict --history."""
-    if snapshot is None:
-        raise ConfigError(
-            "--history needs the cluster whose loads it replays; give a snapshot of it by "
-            "--snapshot FILE"
-        )
-    if load_csv is not None or steady:
-        other = "--steady" if load_csv is None else "--load-csv"
-        raise ConfigError(f"--history and {other} both say what the loads are; leave one out")
+def _check_one(what: str, sources: "Mapping[str, object]", details: "Mapping[str, object]") -> None:
+    """Raise ConfigError where two options say what something is; None: not given.
+
+    sources: each says all of it; details: together, they do.
+    """
+    given = [name for name, value in sources.items() if value is not None]
+    if given:
+        given += [name for name, value in details.items() if value is not None]
+    if len(given) > 1:
+        raise ConfigError(f"{given[0]} and {given[1]} both say what {what}; leave one out")
 
 
 def past(

@@ -92,7 +92,6 @@ def test_json_has_every_hour_and_day() -> None:
         (("--fault", "dead:8@1h"), "there is no broker 8"),
         (("--shape", "wave"), "there are step"),
         (("--load-csv", "absent.csv"), "absent.csv"),
-        (("--snapshot", "absent.json"), "absent.json"),
     ],
 )
 def test_orders_without_sense_are_refused(arguments: tuple[str, ...], words: str) -> None:
@@ -225,17 +224,26 @@ def called_on(path: Path, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--history",), "give a snapshot of it by --snapshot FILE"),
-        (("--history", "--snapshot", "a.json", "--steady"), "--history and --steady both say"),
+        ("--history", "give a snapshot of it by --snapshot FILE"),
+        ("--snapshot absent.json", "absent.json"),
+        ("--history --snapshot a.json --steady", "--history and --steady both say what the loads"),
         (
-            ("--history", "--snapshot", "a.json", "--load-csv", "a.csv"),
-            "--history and --load-csv both say",
+            "--history --snapshot a.json --load-csv a.csv",
+            "--history and --load-csv both say what the loads are; leave one out",
         ),
+        ("--history --snapshot a.json --growth 0.02", "--history and --growth both say"),
+        ("--snapshot a.json --brokers 9", "--snapshot and --brokers both say what the cluster is"),
+        ("--snapshot a.json --partitions 24", "--snapshot and --partitions both say"),
+        ("--steady --growth 0.5", "--steady and --growth both say what the loads are"),
+        ("--steady --bursts 7", "--steady and --bursts both say"),
+        ("--load-csv a.csv --steady", "--load-csv and --steady both say"),
+        ("--load-csv a.csv --growth 0", "--load-csv and --growth both say"),
+        ("--load-csv a.csv --bursts 0", "--load-csv and --bursts both say"),
     ],
 )
-def test_a_history_has_a_cluster_and_is_the_only_source(
-    arguments: tuple[str, ...], words: str
+def test_an_option_that_another_one_leaves_without_effect_is_refused(
+    arguments: str, words: str
 ) -> None:
-    code, message = called(*arguments)
-    assert code == Exit.USAGE
-    assert words in message
+    result = CliRunner().invoke(app, ["simulate", *arguments.split()])
+    assert result.exit_code == Exit.USAGE
+    assert words in result.output
