@@ -367,6 +367,7 @@ def _policy(text: str, settings: "Settings", *, names_only: bool) -> "TrialPolic
     label, _, what = text.rpartition("=")
     if not what:
         raise ConfigError(f"--policy {text}: name limits, or a configuration file")
+    known = {*NAMED, *settings.limits}
     if not names_only and _is_file(what):
         settings = load({}, config=Path(what))
         name = label if label in settings.limits else next(iter(settings.limits), "")
@@ -384,6 +385,11 @@ def _policy(text: str, settings: "Settings", *, names_only: bool) -> "TrialPolic
         name = name or label
     else:
         name = what
+    if label != name and label in known | settings.limits.keys():
+        raise ConfigError(
+            f"--policy {text}: {label} is the name of other limits than {name}; give another "
+            f"label, as in --policy my-{label}={what}"
+        )
     limits = limits_named(name, settings.limits)
     throttle = settings.throttle
     return TrialPolicy(

@@ -112,6 +112,22 @@ def test_labels_of_files_are_advised_as_they_work(tmp_path: Path, mine: Path) ->
     assert "their names are the labels; rename them there" in called(*twice)[1]
 
 
+def test_limits_are_not_labelled_as_others(tmp_path: Path, mine: Path) -> None:
+    """A table showed the limits of a file as the built-in ones."""
+    code, message = called("--policy", f"conservative={mine}")
+    assert code == Exit.USAGE
+    assert (
+        "conservative is the name of other limits than mine; give another label, as in "
+        f"--policy my-conservative={mine}"
+    ) in message
+    assert called("--policy", "eager=conservative")[0] == Exit.USAGE
+    # Where the file has limits of that name, they are meant.
+    mine.write_text(MINE.replace("mine", "conservative"))
+    code, out = called("--policy", f"conservative={mine}", "-o", "json")
+    (policy,) = json.loads(out)["policies"]
+    assert (code, policy["policy"]) == (Exit.DONE, "conservative")
+
+
 def test_a_file_without_limits_may_take_built_in_ones(tmp_path: Path) -> None:
     path = tmp_path / "triggers.toml"
     path.write_text("[triggers]\nrule_violated = 'act'\n")
