@@ -14,7 +14,12 @@ from control.planning.disk_request import (
     with_fewest_moves,
 )
 from control.planning.least_bytes import bound_sentence, least_repair
-from control.planning.staging import staged, without_broken_minimum, without_cooldowns
+from control.planning.staging import (
+    barring_budget,
+    staged,
+    without_broken_minimum,
+    without_cooldowns,
+)
 from control.planning.validate import refuse_broken
 from model.errors import GuardrailRefused
 from model.goals.goals import EmptiedDir, Goals, RackRule
@@ -100,7 +105,7 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
 
     Partitions with the fewest live replicas come first where budgets allow only some. What tasks
     on brokers have to move is theirs. None where nothing is broken. Raises GuardrailRefused where
-    rules leave no plan.
+    rules leave no plan, or budgets no move.
     """
     snapshot = without_cooldowns(snapshot)
     found = with_topic_placements(goals, snapshot)
@@ -117,9 +122,12 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
     found = deferring(snapshot, found, tasks)
     found = found.model_copy(update={"stay": (*found.stay, *stays(snapshot, kept))})
     stuck = sorted(placeless(snapshot, found))
+    all_of_it = Proposal(snapshot, found, ())
     found, later = staged(snapshot, found)
     plan = _plan(snapshot, found, racks, solve)
     refuse_broken(snapshot, plan)
+    if plan is None or not plan.moves:
+        _refuse_small_budgets(all_of_it, racks)
     repaired = () if plan is None else plan.repaired
     forced = Proposal(snapshot, found, ()).forced.replicas
     return RepairPlan(
@@ -173,6 +181,15 @@ def _plan(snapshot: Snapshot, goals: Goals, racks: Sequence[int], solve: Solve) 
         if more is not None and len(more.repaired) > len(plan.repaired):
             return more
     return plan
+
+
+def _refuse_small_budgets(proposal: Proposal, racks: Sequence[int]) -> None:
+    """Raise GuardrailRefused where the budgets allow no repair at all; racks: rows to spread."""
+    forced = proposal.forced
+    needed = np.maximum(forced.replicas, _missing_racks(proposal, racks))
+    rows = np.flatnonzero(forced.rows | (needed > 0)).tolist()
+    if why := barring_budget(proposal, rows, needed):
+        raise GuardrailRefused(f"cannot repair the cluster: {why}")
 
 
 def _missing_racks(proposal: Proposal, rows: Sequence[int]) -> Ints:

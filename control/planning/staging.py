@@ -1,18 +1,19 @@
 """Split a large repair: what fits the budgets now; the rest is deferred."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from model.evaluate import counted_dimensions
-from model.goals.goals import Goal, Goals
+from model.goals.goals import Budgets, Goal, Goals
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring, placeless
 from model.rules.leaders import leaders_missing
-from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Count, Snapshot, StorageKind
+from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Count, Ints, Snapshot, StorageKind
+from model.units import bytes_text, count_text
 
 
 def staged(
@@ -94,11 +95,38 @@ def without_broken_minimum(snapshot: Snapshot, goals: Goals) -> Goals:
     return goals
 
 
+def barring_budget(proposal: Proposal, rows: Sequence[int], new: Ints | None = None) -> str:
+    """Why the budgets allow the move of none of these rows, as a clause; empty where they do.
+
+    new: (n,) new replicas that each needs at least; those that are forced if None.
+    """
+    goals = proposal.goals
+    if goals.budgets == Budgets():
+        return ""
+    budgets, short = _RemainingBudgets(proposal, new), list[dict[str, int]]()
+    for row in rows:
+        short.append(budgets.exceeded(row))
+        if not short[-1]:
+            return ""
+    for name in Budgets.model_fields:
+        needs = [found[name] for found in short if name in found]
+        if needs and len(needs) == len(rows):
+            text = bytes_text if name == "bytes" else "{:,}".format
+            limit = f"the budget {name} = {text(getattr(goals.budgets, name))}"
+            least = text(min(needs))
+            if len(rows) == 1:
+                return f"{limit} does not allow the only move, which needs {least}; raise it"
+            moves = count_text(len(rows), "move")
+            return f"{limit} allows none of {moves}, the smallest needs {least}; raise it"
+    return f"the budgets allow none of {count_text(len(rows), 'move')}; raise them" if rows else ""
+
+
 class _RemainingBudgets:
     """Budgets of a plan, less what the moves taken so far need."""
 
-    def __init__(self, proposal: Proposal) -> None:
-        self._snapshot, self._new = proposal.snapshot, proposal.forced.replicas
+    def __init__(self, proposal: Proposal, new: Ints | None = None) -> None:
+        self._snapshot = proposal.snapshot
+        self._new = proposal.forced.replicas if new is None else new
         self._demoted = proposal.forced.demoted
         self._budgets = proposal.goals.budgets
         brokers = self._snapshot.header.brokers
@@ -115,6 +143,11 @@ class _RemainingBudgets:
             return False
         self._spent = spent
         return True
+
+    def exceeded(self, row: int) -> dict[str, int]:
+        """What a row alone needs of each budget that is too small for it."""
+        found = self._needed(row).items()
+        return {name.partition(" ")[0]: count for name, count in found if count > self._most(name)}
 
     def _needed(self, row: int) -> Counter[str]:
         partition, new = self._snapshot.row(row), int(self._new[row])

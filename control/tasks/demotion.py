@@ -1,12 +1,13 @@
 """Demoting brokers, for good or for maintenance, and electing their leaders back."""
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from control.planning.staging import staged
+from control.planning.staging import barring_budget, staged
 from control.planning.validate import refuse_broken
 from control.tasks.broker_marks import BrokerMark, states_of
 from control.tasks.broker_task import (
@@ -66,7 +67,12 @@ def refuse_demotion(
 
     snapshot: with the brokers demoted. views: of the partitions that they hold.
     """
-    for reason in (*_obstacles(snapshot, goals, brokers), *_out_of_sync(views, brokers)):
+    reasons = itertools.chain(
+        _obstacles(snapshot, goals, brokers),
+        _out_of_sync(views, brokers),
+        _too_small_budgets(snapshot, goals, brokers),
+    )
+    for reason in reasons:
         raise GuardrailRefused(f"cannot demote {brokers_text(brokers)}: {reason}")
 
 
@@ -87,6 +93,17 @@ def _obstacles(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) ->
                 f"{name} has a replica that has to move first, as from a dead broker; let "
                 "plimsoll plan, or run --auto, move it"
             )
+
+
+def _too_small_budgets(
+    snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]
+) -> Iterator[str]:
+    """The budgets, where they allow no change of a leader at all."""
+    goals = goals.model_copy(update={"rack_rule": RackRule.OFF})
+    proposal = Proposal(snapshot, with_topic_placements(goals, snapshot), ())
+    leads = proposal.forced.demoted & np.isin(snapshot.partitions.leader, brokers)
+    if why := barring_budget(proposal, np.flatnonzero(leads).tolist()):
+        yield why
 
 
 def _out_of_sync(

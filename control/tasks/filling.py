@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from control.planning.staging import staged
+from control.planning.staging import barring_budget, staged
 from control.planning.validate import refuse_broken
 from control.tasks.broker_marks import AWAY
 from control.tasks.broker_task import BrokerTask, brokers_text
@@ -14,7 +14,7 @@ from control.tasks.removal import best_of, member, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
 from model.errors import GuardrailRefused
 from model.evaluate import evaluate
-from model.goals.goals import Cooldown, Goal, Goals
+from model.goals.goals import Budgets, Cooldown, Goal, Goals
 from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
@@ -94,6 +94,19 @@ def _elsewhere(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> int:
         int(np.count_nonzero(~np.isin(ids, brokers)))
         for ids in (columns.replica_broker, columns.leader)
     )
+
+
+def refuse_filling(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> None:
+    """Raise GuardrailRefused as `filling`, and where budgets allow nothing on empty brokers."""
+    open_ = filling(snapshot, brokers)
+    columns = open_.partitions
+    is_held = bool(np.isin(columns.replica_broker, brokers).any())
+    if goals.budgets == Budgets() or is_held or not too_little(snapshot, goals, brokers):
+        return
+    proposal = Proposal(open_, filling_goals(open_, goals), ())
+    one = np.ones(len(open_), np.int64)
+    if why := barring_budget(proposal, range(len(open_)), one):
+        raise GuardrailRefused(f"cannot add {brokers_text(brokers)}: {why}")
 
 
 def plan_filling(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:

@@ -16,7 +16,7 @@ from control.tasks.demotion import (
     plan_return,
     refuse_demotion,
 )
-from control.tasks.filling import filling, plan_filling, too_little
+from control.tasks.filling import plan_filling, refuse_filling, too_little
 from control.tasks.log_directories import DISK_HEAL, DISK_REMOVE
 from control.tasks.operation_rules import Left, Observe, OperationRules
 from control.tasks.removal import drained, plan_removal, refuse_removal, requested
@@ -71,8 +71,7 @@ def _refuse_return(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
 
 
 def _refuse_filling(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
-    del goals
-    filling(snapshot, task.brokers)
+    refuse_filling(snapshot, goals, task.brokers)
 
 
 def _refuse_replacement(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:

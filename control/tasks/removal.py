@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from control.planning.least_bytes import bound_sentence, least_bytes
-from control.planning.staging import spreading_by_number, staged, without_cooldowns
+from control.planning.staging import barring_budget, spreading_by_number, staged, without_cooldowns
 from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from control.tasks.task_parts import FoundPlan, NoPlan, Solve
 from model.errors import ConfigError, GuardrailRefused
-from model.goals.goals import Goals, RackRule
+from model.goals.goals import Budgets, Goals, RackRule
 from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Plan, PlanStatus
@@ -182,6 +182,7 @@ def _obstacles(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) ->
     yield from _too_few_brokers(snapshot, counts, takers)
     yield from _too_few_racks(snapshot, goals, counts, brokers)
     yield from _too_little_room(snapshot, goals, counts)
+    yield from _too_small_budgets(snapshot, goals, counts)
 
 
 def _offline(snapshot: Snapshot, counts: _Counts) -> Iterator[str]:
@@ -254,6 +255,18 @@ def _too_little_room(snapshot: Snapshot, goals: Goals, counts: _Counts) -> Itera
             f"{percent_text(share)}, and {bytes_text(needed)} would have to move there; add "
             "brokers, or raise capacity_limits.disk"
         )
+
+
+def _too_small_budgets(snapshot: Snapshot, goals: Goals, counts: _Counts) -> Iterator[str]:
+    """The budgets, where they allow no move at all; the planner names what is placed nowhere."""
+    if goals.budgets == Budgets():
+        return
+    found = with_topic_placements(goals, snapshot)
+    proposal = Proposal(snapshot, found, ())
+    rows = np.flatnonzero(proposal.forced.rows & (counts.leaving > 0)).tolist()
+    why = barring_budget(proposal, rows)
+    if why and not placeless(snapshot, found):
+        yield why
 
 
 def _partitions(snapshot: Snapshot, rows: Sequence[int]) -> str:

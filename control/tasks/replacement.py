@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from control.planning.staging import staged
+from control.planning.staging import barring_budget, staged
 from control.planning.validate import refuse_breaches, refuse_broken
 from control.tasks.broker_task import BrokerTask
 from control.tasks.removal import drained, member
@@ -40,9 +40,14 @@ def refuse_replacement(
     forced = Proposal(snapshot, found, ()).forced
     others = np.flatnonzero(forced.rows & ~mine).tolist()
     found = deferring(snapshot, found, others)
+    before = found
     found, _ = staged(snapshot, found, repair_rules=False)
     deferred = Proposal(snapshot, found, ()).deferred
     rows = np.flatnonzero(mine & ~deferred).tolist()
+    if not rows:
+        why = barring_budget(Proposal(snapshot, before, ()), np.flatnonzero(mine).tolist())
+        if why:
+            raise GuardrailRefused(f"cannot replace broker {old} by {new}: {why}")
     places = {row: exchanged(snapshot, row, old, new) for row in rows}
     changes = tuple(Change(row, held, leads) for row, (held, leads) in places.items())
     refuse_breaches(Proposal(snapshot, found, changes), f"cannot replace broker {old} by {new}")

@@ -290,7 +290,9 @@ class TaskRunner:
     def _remaining(self) -> str:
         left = self._rules.left(self.task, self._parts, self._newest)
         why = f": {self._reason}" if self._reason else ""
-        return f"{left.words}{why}; plimsoll task resume {self.task.task_id} tries again"
+        # Without an approved plan, the task is over with this.
+        again = f"; plimsoll task resume {self.task.task_id} tries again"
+        return f"{left.words}{why}{again if self.task.approved else ''}"
 
     def _approved_plan(self) -> Plan:
         plan = self.task.plan

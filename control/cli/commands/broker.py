@@ -166,15 +166,20 @@ def _dry_run(
     from control.render.task_text import removal_text
     from control.tasks.broker_task import min_isr_text
     from control.tasks.operations import OPERATIONS
+    from control.tasks.task_parts import NoPlan
+    from model.plan.plan import PlanStatus
 
     def find(executor: "Executor") -> DryRun | None:
         parts, rules = parts_of(settings, executor, execution), OPERATIONS[task.operation]
         at_min_isr = rules.at_min_isr(task, parts)
         if lost := min_isr_text(at_min_isr, task.brokers):
             print_line(f"warning: {lost}")
-        if not rules.left(task, parts, lambda: snapshot).count:
+        left = rules.left(task, parts, lambda: snapshot)
+        if not left.count:
             return None
         found = rules.find(task, snapshot, parts)
+        if not found.plan.moves and not rules.rests:
+            raise NoPlan(left.words, PlanStatus.NONE_IN_TIME)
         answer = partial(
             RemovalAnswer.of,
             found.entry,

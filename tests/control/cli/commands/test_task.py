@@ -454,6 +454,45 @@ def test_a_rollback_of_the_end_of_a_demotion_names_the_mark_that_is_missing(
     assert 4 not in _leaders(at)
 
 
+SMALL = '[goals.budgets]\nbytes = "1MB"\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "barred"),
+    [
+        (("broker", "remove", "4"), "none of 4 moves"),
+        (("broker", "replace", "4", "5"), "none of 4 moves"),
+        (("broker", "add", "5"), "none of 5 moves"),
+        (("cluster", "repair"), "none of 2 moves"),
+    ],
+    ids=lambda of: of[1] if isinstance(of, tuple) else "",
+)
+def test_budgets_that_allow_no_move_are_named(
+    at: SimulatedTask, command: tuple[str, ...], barred: str
+) -> None:
+    at.cluster.brokers[BrokerId(5)] = SimulatedBroker(id=BrokerId(5), rack="a")
+    Path("plimsoll.toml").write_text(SMALL)
+    for options in (CHANGING, ("--dry-run",)):
+        run = plimsoll(*command, *options, code=Exit.REFUSED)
+        said = " ".join(run.stderr.split())
+        why = f"the budget bytes = 1.00 MB allows {barred}, the smallest needs 20.0 MB; raise it"
+        assert why in said
+        assert "task resume" not in said
+        assert not run.stdout
+    assert (at.files.paths(), at.states) == ([], {})
+
+
+def test_a_budget_that_allows_no_leader_to_change_is_named(at: SimulatedTask) -> None:
+    Path("plimsoll.toml").write_text("[goals.budgets]\nleader_changes = 0\n")
+    for command in (("demote", "4"), ("maintenance", "4", "on")):
+        refused = " ".join(
+            plimsoll("broker", *command, *CHANGING, code=Exit.REFUSED).stderr.split()
+        )
+        why = "the budget leader_changes = 0 allows none of 2 moves, the smallest needs 1; raise it"
+        assert f"cannot demote broker 4: {why}" in refused
+    assert (at.files.paths(), at.states) == ([], {})
+
+
 def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     at.cluster.kill(BrokerId(4))
