@@ -15,7 +15,7 @@ from model.units import count_text, listed
 KIND: Final = "plimsoll.task"
 SCHEMA_VERSION: Final = "1.5"
 TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
-MOST_BROKERS: Final = 1_000
+MOST_BROKERS: Final = 10_000
 """Brokers of one task."""
 MOST_PATHS: Final = 1_000
 """Log directories of one task."""

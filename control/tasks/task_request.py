@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.broker_task import MOST_BROKERS, MOST_PATHS, MOST_TOPICS, BrokerTask, Operation
 from control.tasks.demotion import ENDS, refuse_part
 from control.tasks.operations import OPERATIONS, refuse_marked
 from control.tasks.removal import brokers_of, refuse_contradictions
@@ -94,8 +94,10 @@ def requested_task(
 ) -> tuple[BrokerTask, bool]:
     """The open task of this request, or one that is not kept yet; whether it is not new.
 
-    Raises GuardrailRefused where other tasks, marks, or the state of the cluster forbid it.
+    Raises GuardrailRefused where other tasks, marks, or the state of the cluster forbid it, and
+    ConfigError where it names more than a task may.
     """
+    _refuse_many(asked)
     cluster_id = snapshot.header.cluster_id
     tasks = _tasks_of(files, cluster_id, asked)
     task = BrokerTask.requested(
@@ -118,6 +120,21 @@ def requested_task(
         _refuse_marks(files, snapshot, tasks, asked)
     OPERATIONS[asked.operation].refuse(task, snapshot, goals)
     return task, False
+
+
+def _refuse_many(asked: TaskRequest) -> None:
+    most = {
+        "broker": (asked.brokers, MOST_BROKERS),
+        "log directory": (asked.paths, MOST_PATHS),
+        "topic": (asked.topics, MOST_TOPICS),
+    }
+    for noun, (named, limit) in most.items():
+        if len(named) > limit:
+            many = "log directories" if noun == "log directory" else f"{noun}s"
+            raise ConfigError(
+                f"one task takes at most {limit:,} {many}, and {len(named):,} are named; request "
+                "several tasks, one after the other"
+            )
 
 
 def _tasks_of(files: TaskFiles, cluster_id: str, asked: TaskRequest) -> list[BrokerTask]:

@@ -16,13 +16,15 @@ from control.cli.main import app
 from control.planning.plan_needs import Reason, plan_needs
 from control.settings.settings import Settings
 from control.tasks import broker_marks, task_files
-from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
+from control.tasks.broker_task import MOST_BROKERS, SCHEMA_VERSION, Operation, TaskPhase
 from control.tasks.task_cordons import cordon_notes
 from control.tasks.task_files import Marks
+from control.tasks.task_request import TaskRequest, requested_task
 from executor.executor import Executor
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster_state import CORDONED, SimulatedBroker
 from lab.simulated_cluster.faults import Faults
+from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.ids import BrokerId
@@ -452,6 +454,25 @@ def test_a_rollback_of_the_end_of_a_demotion_names_the_mark_that_is_missing(
     said = " ".join(plimsoll("rollback", *CHANGING).stderr.split())
     assert "plimsoll broker demote 4 keeps them away" in said
     assert 4 not in _leaders(at)
+
+
+def test_more_than_a_thousand_brokers_are_demoted_by_one_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir()
+    count = 1_100
+    places = [(1, count + 1), (count + 1, 2)]
+    at = SimulatedTask(
+        folder=tmp_path / "state", places=places, brokers=count + 1, racks="a" * count + "b"
+    )
+    reached(at, tmp_path, monkeypatch)
+    assert answer("broker", "demote", "--rack", "a", *CHANGING)["phase"] == "done"
+    assert _leaders(at) == [count + 1, count + 1]
+    assert len(at.states) == count
+    many = tuple(map(BrokerId, range(MOST_BROKERS + 1)))
+    asked = TaskRequest(operation=Operation.DEMOTE, brokers=many, by="ada", at_ms=1)
+    with pytest.raises(ConfigError, match="at most 10,000 brokers, and 10,001 are named"):
+        requested_task(at.files, at.snapshot(), Goals(), asked)
 
 
 SMALL = '[goals.budgets]\nbytes = "1MB"\n'
