@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ AGAIN_S: Final = 0.02
 MOST_ANSWER: Final = 256 * 1024 * 1024
 """Bytes of a response."""
 ERROR_HEADER: Final = "Plimsoll-Error"
+WARNING_HEADER: Final = "Plimsoll-Warning"
 _OK: Final = 200
 A = TypeVar("A", bound=Answer)
 
@@ -86,9 +88,11 @@ class ControlClient:
         return self._answer("POST", f"/control/v1/actions/{action}", body, answer)
 
     def _answer(self, method: str, path: str, body: bytes | None, answer: type[A]) -> A:
-        status, error, data = self._exchange(method, path, body)
+        status, error, data, warning = self._exchange(method, path, body)
         if status != _OK:
             raise _error(error, data)
+        if warning:
+            sys.stderr.write(f"plimsoll: warning: {printable(warning)}\n")
         try:
             return answer.model_validate_json(data)
         except ValidationError as exc:
@@ -97,13 +101,14 @@ class ControlClient:
                 "use the plimsoll that it was started with"
             ) from exc
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes, str]:
         connection = _UnixConnection(self._path)
         try:
             connection.request(method, path, body)
             response = connection.getresponse()
             data = response.read(MOST_ANSWER)
-            return response.status, response.getheader(ERROR_HEADER, ""), data
+            error, warning = (response.getheader(n, "") for n in (ERROR_HEADER, WARNING_HEADER))
+            return response.status, error, data, warning
         except (OSError, http.client.HTTPException) as exc:
             raise ServiceUnreachable(self._why_not(exc)) from exc
         finally:

@@ -74,6 +74,7 @@ GROUPS: Final = {
     "ctl": {
         "status": "Show what the service does now, what waits and what is paused.",
         "why": "Show what the service decided last, why, and when it reconsiders.",
+        "tasks": "Show the tasks on brokers of the service.",
         "pause": "Start no run, and no more moves of the run in progress. Restarts keep the pause.",
         "resume": "End a pause.",
         "stop": "End the run in progress after its in-flight moves, and pause.",

@@ -95,6 +95,7 @@ class ControlApi:
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
         app.router.add_get(f"{PREFIX}/status", self.status)
+        app.router.add_get(f"{PREFIX}/tasks", self.tasks)
         app.router.add_post(f"{PREFIX}/actions/{{action}}", self._act_for_peer)
 
     def add_reads_to(self, app: web.Application, prefix: str) -> None:

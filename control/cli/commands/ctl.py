@@ -48,6 +48,27 @@ def why(*, last: Last = 1, service_settings: "Settings", output: Output = Form.T
     return Exit.DONE if found.decisions else Exit.INCOMPLETE
 
 
+def tasks(
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    service_settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Print the tasks on brokers of the service."""
+    from control.cli.control_client import ControlClient
+    from control.cli.output_types import TasksAnswer
+    from control.render.task_text import tasks_text
+    from control.render.text import answer_text
+
+    path = f"/control/v1/tasks?all={str(every).lower()}"
+    found = ControlClient(service_settings.state_dir).get(path, TasksAnswer)
+    if not found.tasks:
+        sys.stderr.write(f"plimsoll: the service has no{'' if every else ' open'} task\n")
+    if found.tasks or output is Form.JSON:
+        sys.stdout.write(answer_text(found, tasks_text, output))
+    return Exit.DONE
+
+
 def pause(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Start no run, and no more moves of a run in progress, until `resume`; restarts keep it."""
     return _act("pause", service_settings, output, by)

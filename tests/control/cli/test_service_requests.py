@@ -14,6 +14,7 @@ import pytest
 from control.service.logins import new_token, token_hash
 from tests.control.cli.test_serving import ADDRESS, NOWHERE, WAIT_S, Service
 from tests.control.cli.test_simulated_service import AUTO, SETTINGS, SIMULATED, ctl, until
+from tests.support.cli_offline import plimsoll
 from tests.support.control.open_api_schema import check_answer
 from tests.support.paths import ROOT
 
@@ -93,6 +94,7 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
         assert status == 409
         assert "the service is read-only" in text
         assert site.ask("tasks/x/cancel", {})[0] == 409
+        assert ctl(site.folder, "tasks") == {"tasks": []}
         return
     assert status == 200, text
     task = checked("tasks", text, "post")
@@ -104,6 +106,8 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     assert site.ask("tasks", {"operation": "demote", "brokers": [2]})[0] == 409
     status, text = site.ask("tasks", role="viewer")
     assert [found["task_id"] for found in checked("tasks", text)["tasks"]] == [name]
+    # The socket has the same.
+    assert ctl(site.folder, "tasks") == json.loads(text)
     shown = checked("tasks/{task}", site.ask(f"tasks/{name[:-1]}", role="viewer")[1])
     assert shown["plans"][0]["approved_by"] == "operator"
     status, text = site.ask(f"tasks/{name}/cancel", {"reason": "wrong broker"})
@@ -114,6 +118,14 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     assert site.ask(f"tasks/{name}/cancel", {})[0] == 409
     assert checked("tasks", site.ask("tasks")[1]) == {"tasks": []}
     assert len(checked("tasks", site.ask("tasks?all=true")[1])["tasks"]) == 1
+    assert ctl(site.folder, "tasks") == {"tasks": []}
+    assert [found["task_id"] for found in ctl(site.folder, "tasks", "--all")["tasks"]] == [name]
+    damaged = site.folder / "state" / "tasks" / "remove-99.json"
+    damaged.write_text("{}")
+    run = plimsoll(site.folder, "ctl", "tasks")
+    damaged.unlink()
+    assert (run.returncode, run.stdout) == (0, "")
+    assert "plimsoll: warning: 1 tasks cannot be read; see plimsoll task list" in run.stderr
     found = ctl(site.folder, "audit", "--last", "50")["actions"]
     # Its plan was not known yet as it was requested.
     plan = shown["plans"][0]["plan_hash"]
