@@ -253,7 +253,12 @@ def test_auto_needs_consent_to_change_the_cluster(here: Path) -> None:
             "min_gain = 0.1\npause = 0\nconfirm = 0\n",
             "it has no bounds",
         ),
-        ("[schedule]\nfreezes = [{ first = 2020-01-01, last = 2199-01-01 }]\n", "it can never act"),
+        (
+            "[limits.eager]\nreplica_moves = 9\nleader_changes = 0\nbytes = 9\n"
+            "partitions_per_topic = 9\nmoves_in_flight = 9\neffort = 'quick'\n"
+            "min_gain = 0.1\npause = 60\nconfirm = 0\n",
+            "it can never act",
+        ),
     ],
 )
 def test_auto_does_not_start_with_a_policy_without_bounds_or_use(
