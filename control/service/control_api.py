@@ -6,7 +6,7 @@ the server, so that none of them delays a probe.
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -35,6 +35,7 @@ from control.service.operator_actions import (
     Action,
     ActionParameters,
     ActionRequest,
+    BadRequest,
     OperatorActions,
 )
 from control.service.service_state import ServiceState
@@ -47,6 +48,7 @@ from control.service.task_requests import (
     task_text,
     tasks_text,
 )
+from control.tasks.task_files import UnknownTask
 from model import __version__
 from model.errors import ConfigError, PlimsollError
 from model.printable import printable
@@ -110,16 +112,20 @@ class ControlApi:
         for path, handler in POSTS.items():
             app.router.add_post(f"{prefix}/{path}", partial(handler, self))
 
-    async def status(self, _request: web.Request) -> web.Response:
+    async def status(self, request: web.Request) -> web.Response:
         """What the service does now."""
+        if request.query:
+            return _unknown_in(request.query)
         loop = asyncio.get_running_loop()
         return _document(await loop.run_in_executor(self._workers, self._status_text))
 
     def _status_text(self) -> str:
         return json_text(ctl_status(self._state, self._actions))
 
-    async def audit(self, _request: web.Request) -> web.Response:
+    async def audit(self, request: web.Request) -> web.Response:
         """Who did what."""
+        if request.query:
+            return _unknown_in(request.query)
         loop = asyncio.get_running_loop()
         return _document(await loop.run_in_executor(self._workers, self._audit_text))
 
@@ -141,14 +147,14 @@ class ControlApi:
         query = dict(request.query)
         every = query.pop("all", "false").lower()
         if query:
-            return refusal(400, f"unknown parameter {printable(next(iter(query)))!r}")
+            return _unknown_in(query)
         if every not in ("true", "false"):
             return refusal(400, "all is true or false")
         work = partial(tasks_text, self._actions, every=every == "true")
         try:
             text, unreadable = await self._in_thread(work)
         except PlimsollError as exc:
-            return refusal(503, printable(str(exc)), type(exc).__name__)
+            return self._refused(exc, 503)
         found = _document(text)
         if unreadable:
             found.headers[WARNING] = f"{unreadable} tasks cannot be read; see plimsoll task list"
@@ -157,14 +163,12 @@ class ControlApi:
     async def task(self, request: web.Request) -> web.Response:
         """One of them."""
         if request.query:
-            return refusal(400, f"unknown parameter {printable(next(iter(request.query)))!r}")
+            return _unknown_in(request.query)
         work = partial(task_text, self._actions, request.match_info["task"])
         try:
             return _document(await self._in_thread(work))
-        except ConfigError as exc:
-            return refusal(404, printable(str(exc)), type(exc).__name__)
         except PlimsollError as exc:
-            return refusal(503, printable(str(exc)), type(exc).__name__)
+            return self._refused(exc, 503)
 
     async def request_task(self, request: web.Request) -> web.Response:
         """Request one."""
@@ -186,14 +190,14 @@ class ControlApi:
     async def simulation(self, request: web.Request) -> web.Response:
         """The result of the newest simulation."""
         if request.query:
-            return refusal(400, f"unknown parameter {printable(next(iter(request.query)))!r}")
+            return _unknown_in(request.query)
         found = None if self._simulations is None else self._simulations.newest
         if found is None:
             return refusal(404, "no simulation has been requested since the start of the service")
         if found.text:
             return _document(found.text)
         if found.why:
-            return refusal(409, printable(found.why), "ConfigError")
+            return self._refused(ConfigError(found.why), 409)
         running = refusal(202, f"the simulation that {found.by} requested is running", "")
         running.headers["Retry-After"] = "5"
         return running
@@ -214,8 +218,13 @@ class ControlApi:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
-    async def _done(self, work: Callable[[], str], status: int = 200) -> web.Response:
-        """Do what a client requests; respond with the document that it returns."""
+    async def _done(
+        self, work: Callable[[], str], status: int = 200, *, local: bool = False
+    ) -> web.Response:
+        """Do what a client requests; respond with the document that it returns.
+
+        local: whether the client sees the service's files.
+        """
         if self._pending >= MOST_PENDING:
             return refusal(503, f"{MOST_PENDING} actions are in progress; try again")
         self._pending += 1
@@ -224,9 +233,22 @@ class ControlApi:
             running = asyncio.get_running_loop().run_in_executor(self._workers, work)
             return _document(await asyncio.shield(running), status)
         except PlimsollError as exc:
-            return refusal(409, printable(str(exc)), type(exc).__name__)
+            return self._refused(exc, 409, local=local)
         finally:
             self._pending -= 1
+
+    def _refused(self, exc: PlimsollError, status: int, *, local: bool = False) -> web.Response:
+        """Why a request is refused; status: but of what the client has to correct."""
+        if isinstance(exc, UnknownTask):
+            status = 404
+        elif isinstance(exc, BadRequest):
+            status = 400
+        text = str(exc)
+        if not local:
+            # Clients over the network do not see the folder, and need not know where it is.
+            text = text.replace(f"{self._actions.state_dir}/", "")
+        name = "ConfigError" if isinstance(exc, UnknownTask | BadRequest) else type(exc).__name__
+        return refusal(status, printable(text), name)
 
     async def act_for_client(self, request: web.Request) -> web.Response:
         """Do what a client requests that has logged in."""
@@ -249,7 +271,7 @@ class ControlApi:
             result = self._actions.perform(Action(name), asked, peer, via, client)
             return json_text(ActionAnswer.of(result, action=name))
 
-        return await self._done(work)
+        return await self._done(work, local=not client)
 
 
 READS: Final = {
@@ -269,6 +291,8 @@ POSTS: Final = {
 
 async def _parameters(request: web.Request, form: type[M]) -> "M | web.Response":
     """The body as parameters; a response where it is not valid."""
+    if request.query:
+        return _unknown_in(request.query)
     if request.content_type != "application/json":
         # A web page can make a browser that has logged in send forms, but no JSON.
         return refusal(415, "send JSON, with Content-Type: application/json")
@@ -276,6 +300,10 @@ async def _parameters(request: web.Request, form: type[M]) -> "M | web.Response"
         return form.model_validate_json(await request.read())
     except ValidationError as exc:
         return _invalid(exc)
+
+
+def _unknown_in(query: Mapping[str, str]) -> web.Response:
+    return refusal(400, f"unknown parameter {printable(next(iter(query)))!r}")
 
 
 def _invalid(exc: ValidationError) -> web.Response:

@@ -34,7 +34,7 @@ OPEN_API: Final = "/openapi.json"
 REASON: Final = "One sentence on why."
 ERRORS: Final = {
     "202": "Still being computed; ask again.",
-    "400": "The parameters or the body are not valid.",
+    "400": "The parameters or the body are not valid, or name what does not exist.",
     "401": "Log in with a name and password, or a bearer token.",
     "403": "The role of the login does not suffice.",
     "404": "There is no such path, task or result, or `api` in `[service]` is off.",
@@ -108,14 +108,14 @@ ROUTES: Final = (
         path=f"{API}/service",
         summary="What the service does, as `ctl status -o json` prints it; needs logins.",
         answer=CtlStatusAnswer,
-        errors=("401", "403", "404", "429"),
+        errors=("400", "401", "403", "404", "429"),
     ),
     Route(
         path=f"{API}/audit",
         summary="Who did what, when, and how it ended; needs logins.",
         answer=AuditAnswer,
         needs=Role.ADMIN,
-        errors=("401", "403", "404", "429"),
+        errors=("400", "401", "403", "404", "429"),
     ),
     Route(
         path=f"{API}/tasks",

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -88,6 +88,19 @@ class ActionResult:
     """The plan that it is about; empty without one."""
     run_id: str = ""
     """The run that it is about; empty without one."""
+
+
+class BadRequest(ConfigError):
+    """A request that names what does not exist, or makes no sense."""
+
+
+@contextlib.contextmanager
+def reading_request() -> Iterator[None]:
+    """Raise each ConfigError as BadRequest."""
+    try:
+        yield
+    except ConfigError as exc:
+        raise BadRequest(str(exc)) from exc
 
 
 class OperatorActions:
@@ -392,7 +405,7 @@ class OperatorActions:
     def _approve(self, request: ActionRequest, loop: "Loop") -> ActionResult:
         _refuse_read_only(loop)
         if request.plan_hash is None:
-            raise ConfigError("approve needs the hash of the plan")
+            raise BadRequest("approve needs the hash of the plan")
         if self.pause is not None:
             raise GuardrailRefused(f"the service is {self.pause.words}; then approve the plan")
         found = questions.approve(
@@ -410,11 +423,11 @@ class OperatorActions:
 
     def _throttle(self, request: ActionRequest, loop: "Loop") -> ActionResult:
         if request.rate is None:
-            raise ConfigError("throttle needs a rate, such as 50MiB, or auto")
+            raise BadRequest("throttle needs a rate, such as 50MiB, or auto")
         try:
             rate = throttle_of(request.rate)
         except ValueError as exc:
-            raise ConfigError(str(exc)) from exc
+            raise BadRequest(str(exc)) from exc
         if not loop.moving:
             raise GuardrailRefused(
                 "no run is in progress; for later runs, set throttle in the settings, and reload"

@@ -19,10 +19,15 @@ from pydantic import Field
 
 from control.cli.output_types import ActionAnswer
 from control.render.text import json_text
-from control.service.operator_actions import ActionResult, OperatorActions
+from control.service.operator_actions import (
+    ActionResult,
+    BadRequest,
+    OperatorActions,
+    reading_request,
+)
 from control.settings.auto_limits import limits_named
 from model.closing import Closing
-from model.errors import ConfigError, GuardrailRefused
+from model.errors import GuardrailRefused
 from model.files import FileModel
 from model.units import count_text
 
@@ -144,15 +149,16 @@ class Simulations(Closing):
         """Begin a simulation; return at once.
 
         Raises GuardrailRefused while another one is running, or the service starts or ends, and
-        ConfigError for unknown limits.
+        BadRequest for unknown limits.
         """
         with self._lock:
             if self.settings is None or self._ended:
                 raise GuardrailRefused("the service is starting or stopping; try again")
-            for name in asked.policies:
-                limits_named(name, self.settings.limits)
-                if asked.policies.count(name) > 1:
-                    raise ConfigError(f"the policy {name} is named twice")
+            with reading_request():
+                for name in asked.policies:
+                    limits_named(name, self.settings.limits)
+                    if asked.policies.count(name) > 1:
+                        raise BadRequest(f"the policy {name} is named twice")
             job = SimulationJob(settings=self.settings, snapshot=snapshot, asked=asked)
             self._turn.take(by)
             try:

@@ -12,8 +12,9 @@ from control.planning.replication_request import topics_of
 from control.render.task_text import task_answer
 from control.render.text import json_text
 from control.service.http_access import Client
-from control.service.operator_actions import ActionResult, OperatorActions
+from control.service.operator_actions import ActionResult, OperatorActions, reading_request
 from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.task_files import AmbiguousTask, TaskFiles, UnknownTask
 from control.tasks.task_request import NamedBrokers, TaskRequest
 from control.tasks.task_runner import cancel
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
@@ -103,7 +104,7 @@ def tasks_text(actions: OperatorActions, *, every: bool) -> tuple[str, int]:
 def task_text(actions: OperatorActions, prefix: str) -> str:
     """One task as `task show -o json`.
 
-    prefix: the beginning of its id. Raises ConfigError where not one task has it, and as
+    prefix: the beginning of its id. Raises UnknownTask where not one task has it, and as
     `tasks_of`.
     """
     return json_text(_answer(tasks_of(actions), prefix))
@@ -111,14 +112,24 @@ def task_text(actions: OperatorActions, prefix: str) -> str:
 
 def _answer(tasks: "OperatorTasks", prefix: str) -> TaskAnswer:
     files = tasks.continued.files
-    return task_answer(files, files.named(prefix))
+    return task_answer(files, _named(files, prefix))
+
+
+def _named(files: TaskFiles, prefix: str) -> BrokerTask:
+    """As `TaskFiles.named`, in words for who does not see the state folder."""
+    try:
+        return files.named(prefix)
+    except AmbiguousTask:
+        raise
+    except UnknownTask:
+        raise UnknownTask(f"there is no task {prefix!r}; see all with tasks?all=true") from None
 
 
 def request_task(actions: OperatorActions, asked: TaskParameters, client: Client) -> str:
     """Request a task, which then plans and moves by itself; the task as `task show -o json`.
 
-    Raises ConfigError for what does not exist, and GuardrailRefused where it is not possible, not
-    allowed, or not now; then no task is left.
+    Raises BadRequest for what does not exist or makes no sense, and GuardrailRefused where it is
+    not possible, not allowed, or not now; then no task is left.
     """
     made: list[str] = []
 
@@ -129,9 +140,10 @@ def request_task(actions: OperatorActions, asked: TaskParameters, client: Client
         tasks, snapshot = tasks_of(actions), loop.view.snapshot
         if snapshot is None:
             raise GuardrailRefused("no loads have been measured yet; wait a moment")
+        with reading_request():
+            wanted = _request(asked, snapshot, client.name, tasks.continued.now_ms())
         if loop.running:
             raise GuardrailRefused("a run is in progress; wait until it ends, or stop it")
-        wanted = _request(asked, snapshot, client.name, tasks.continued.now_ms())
         requested = tasks.store(wanted, snapshot)
         task = requested.task
         try:
@@ -153,10 +165,10 @@ def cancel_task(
 ) -> str:
     """Cancel an open task, whose run stops after its in-flight moves; the task.
 
-    Raises ConfigError where not one open task begins with `prefix`, and as `OperatorTasks.cancel`.
+    Raises UnknownTask where not one task begins with `prefix`, and as `OperatorTasks.cancel`.
     """
     tasks = tasks_of(actions)
-    task = tasks.continued.files.named(prefix)
+    task = _named(tasks.continued.files, prefix)
     task_id, plan_hash = task.task_id, "" if task.plan is None else task.plan.plan_hash
 
     def act(_loop: "Loop") -> ActionResult:
@@ -178,6 +190,8 @@ def _request(asked: TaskParameters, snapshot: Snapshot, by: str, now_ms: int) ->
     for name in _NEEDED.get(asked.operation, ()):
         if name not in given:
             raise ConfigError(f"{asked.operation} needs {name}")
+    if _FIELDS[asked.operation] == _ON_BROKERS and not given:
+        raise ConfigError(f"{asked.operation} needs brokers or racks")
     operation, members = asked.operation, snapshot.header.brokers
     brokers: tuple[BrokerId, ...] = ()
     paths: tuple[str, ...] = ()

@@ -61,6 +61,15 @@ _NOT_ARCHIVED: Final = "a task requested without the archive lies in its state f
 
 Marks = tuple[BrokerMark, ...]
 
+
+class UnknownTask(ConfigError):
+    """No task has this id."""
+
+
+class AmbiguousTask(UnknownTask):
+    """Several tasks have ids that begin so."""
+
+
 _log = logging.getLogger("plimsoll.control")
 
 
@@ -168,8 +177,8 @@ class TaskFiles:
     def named(self, prefix: str) -> BrokerTask:
         """Read the task whose id is, or begins with, `prefix`.
 
-        Raises ConfigError: no task does, several do, or it cannot be read. While the archive is
-        away, as `all`.
+        Raises UnknownTask where no task does, or several do, and ConfigError where it cannot be
+        read. While the archive is away, as `all`.
         """
         unreadable = self._mirror_all()
         ids = sorted({*unreadable, *(path.stem for path in self.paths())})
@@ -179,14 +188,14 @@ class TaskFiles:
                 raise error
             return self.read(found[0])
         if found:
-            raise ConfigError(
+            raise AmbiguousTask(
                 f"{len(found)} tasks begin with {prefix!r}: {', '.join(found[:_NAMED])}; type "
                 "more characters"
             )
         hint = _ELSEWHERE if self.archive is None else _NOT_ARCHIVED
         also = "" if self.archive is None else f" with the archive {self.archive.where}"
         known = f"known: {', '.join(ids[-_NAMED:])}" if ids else f"it holds none; {hint}"
-        raise ConfigError(f"{self.folder}{also} has no task {prefix!r}; {known}")
+        raise UnknownTask(f"{self.folder}{also} has no task {prefix!r}; {known}")
 
     def add(
         self,

@@ -19,7 +19,7 @@ from tests.support.control.open_api_schema import check_answer
 from tests.support.paths import ROOT
 
 API = "/api/v1"
-TOKENS = {role: new_token() for role in ("viewer", "operator")}
+TOKENS = {role: new_token() for role in ("viewer", "operator", "admin")}
 
 
 @dataclass
@@ -93,7 +93,7 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     if not acts:
         assert status == 409
         assert "the service is read-only" in text
-        assert site.ask("tasks/x/cancel", {})[0] == 409
+        assert site.ask("tasks/x/cancel", {})[0] == 404
         assert ctl(site.folder, "tasks") == {"tasks": []}
         return
     assert status == 200, text
@@ -104,6 +104,9 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     until(site.folder, lambda s: s["run"] is not None)
     # Nothing else begins meanwhile, and no other task is left.
     assert site.ask("tasks", {"operation": "demote", "brokers": [2]})[0] == 409
+    # What is wrong with a request is said at once.
+    status, text = site.ask("tasks", {"operation": "demote", "brokers": [77]})
+    assert (status, "there is no broker 77" in text) == (400, True)
     status, text = site.ask("tasks", role="viewer")
     assert [found["task_id"] for found in checked("tasks", text)["tasks"]] == [name]
     # The socket has the same.
@@ -130,36 +133,43 @@ def test_operators_request_show_and_cancel_tasks(served: tuple[Site, bool]) -> N
     # Its plan was not known yet as it was requested.
     plan = shown["plans"][0]["plan_hash"]
     rows = [(a["action"], a["by"], a["detail"], a["outcome"], a["plan_hash"]) for a in found]
-    assert rows[:4] == [
+    assert rows[:5] == [
         ("request task", "operator", f"remove {gone}", "done", ""),
         ("approve", "operator", f"task {name}", "done", plan),
         ("request task", "operator", "demote 2", "refused", ""),
+        ("request task", "operator", "demote 77", "refused", ""),
         ("cancel task", "operator", f"{name} wrong broker", "done", plan),
     ]
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "expected", "words"),
     [
-        ({"operation": "remove"}, "no broker is named"),
-        ({"operation": "remove", "brokers": [77]}, "there is no broker 77"),
-        ({"operation": "remove", "brokers": [0, 1, 2, 3]}, "cannot remove"),
-        ({"operation": "remove", "brokers": [1], "topics": ["x"]}, "remove takes no topics"),
-        ({"operation": "replace", "brokers": [1]}, "replace needs onto"),
-        ({"operation": "set-replicas", "topics": ["x*"]}, "set-replicas needs replicas"),
-        ({"operation": "set-replicas", "topics": ["no"], "replicas": 2}, "there is no topic 'no'"),
-        ({"operation": "disk-remove", "brokers": [1, 2], "paths": ["/a"]}, "of one broker"),
-        ({"operation": "undemote", "brokers": [1]}, ""),
-        ({"operation": "repair"}, "nothing to do"),
+        ({"operation": "remove"}, 400, "remove needs brokers or racks"),
+        ({"operation": "remove", "brokers": [77]}, 400, "there is no broker 77"),
+        ({"operation": "remove", "brokers": [0, 1, 2, 3]}, 409, "cannot remove"),
+        ({"operation": "remove", "brokers": [1], "topics": ["x"]}, 400, "remove takes no topics"),
+        ({"operation": "replace", "brokers": [1]}, 400, "replace needs onto"),
+        ({"operation": "set-replicas", "topics": ["x*"]}, 400, "set-replicas needs replicas"),
+        ({"operation": "set-replicas", "topics": ["no"], "replicas": 2}, 400, "no topic 'no'"),
+        (
+            {"operation": "set-replicas", "topics": ["a{0,1000}" * 200], "replicas": 2},
+            400,
+            "the regular expression is too large",
+        ),
+        ({"operation": "disk-remove", "brokers": [1, 2], "paths": ["/a"]}, 400, "of one broker"),
+        ({"operation": "undemote", "brokers": [1]}, 409, ""),
+        ({"operation": "repair"}, 409, "nothing to do"),
     ],
 )
 def test_impossible_tasks_are_refused_and_none_is_left(
-    served: tuple[Site, bool], body: Any, words: str
+    served: tuple[Site, bool], body: Any, expected: int, words: str
 ) -> None:
     site, acts = served
     before = site.ask("tasks?all=true")[1]
     status, text = site.ask("tasks", body)
-    assert (status, "read-only" in text) == (409, not acts), text
+    # A service that may not act says no more.
+    assert (status, "read-only" in text) == (expected if acts else 409, not acts), text
     assert not acts or words in text
     assert site.ask("tasks?all=true")[1] == before
 
@@ -188,7 +198,14 @@ def test_impossible_tasks_are_refused_and_none_is_left(
         ("simulate", {"days": 0}, "operator", 400),
         ("simulate", {"policies": []}, "operator", 400),
         ("simulate", {"policies": ["../own.toml"]}, "operator", 400),
-        ("simulate", {"policies": ["own.toml"]}, "operator", 409),
+        ("simulate", {"policies": ["own.toml"]}, "operator", 400),
+        ("simulate", {"policies": ["test", "test"]}, "operator", 400),
+        ("actions/throttle", {}, "operator", 400),
+        ("actions/throttle", {"rate": "fast"}, "operator", 400),
+        ("actions/pause?why=1", {}, "operator", 400),
+        ("tasks/nothing/cancel", {}, "operator", 404),
+        ("service?x=1", None, "viewer", 400),
+        ("audit?last=x", None, "admin", 400),
         ("simulate", {"search_budget": 1e9}, "operator", 400),
         ("simulate?x=1", None, "viewer", 400),
     ],
@@ -199,6 +216,7 @@ def test_requests_that_cannot_be_used_are_refused(
     site, _ = served
     found = site.ask(path, body, role)
     assert found[0] == status, found
+    assert str(site.folder) not in found[1]
 
 
 def test_policies_are_simulated_beside_the_loop(served: tuple[Site, bool]) -> None:
