@@ -62,11 +62,13 @@ def read_bytes(
     """The bytes of a file, decompressed where its name ends in `.gz`.
 
     what: what the file is, for messages, with a blank at its end. regular: for plimsoll's own
-    files; a pipe, which would make the reader wait, is refused. Others may be pipes.
+    files; any pipe is refused. Others may be pipes of a shell, as `refuse_named_pipe` says.
 
-    Raises ConfigError: it cannot be read, or holds more than `most` bytes.
+    Raises ConfigError: it cannot be read, is a named pipe, or holds more than `most` bytes.
     """
     try:
+        if not regular:
+            refuse_named_pipe(path, what)
         with _opened(path, regular) as file:
             data = file.read(most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as exc:

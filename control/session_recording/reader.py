@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from control.loop.view import LOG_LINES, LoopView
 from control.session_recording.format import KIND, MAJOR, Frame, RecordingHeader, loaded, opened
-from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
+from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json, refuse_named_pipe
 from model.cpu import columns_from_file
 from model.errors import ConfigError, InvalidCluster, PlimsollError
 from model.evaluate import evaluate
@@ -45,6 +45,7 @@ def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[RecordedView]]
         The file cannot be read, or is not a recording; names the line. The iterator
         raises it, too.
     """
+    refuse_named_pipe(path, "the recording ")
     lines = enumerate(_lines(path), 1)
     header = _header(path, next(lines, (1, ""))[1])
     return header, _views(path, lines, header.goals)

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from model.bounded import refuse_named_pipe
 from model.errors import ConfigError
 from model.goals.topic_placement import parsed
 from model.ids import BrokerId, TopicName
@@ -45,6 +46,7 @@ def read_key(path: Path) -> bytes:
     Raises ConfigError where the file cannot be read or has under `LEAST_KEY_BYTES`.
     """
     try:
+        refuse_named_pipe(path, "the key ")
         key = path.read_bytes()
     except OSError as exc:
         raise ConfigError(f"cannot read the key {path}: {exc.strerror}") from exc

@@ -156,6 +156,8 @@ def test_a_named_pipe_in_place_of_a_document_is_refused(tmp_path: Path) -> None:
             read_document(path, "plimsoll.plan", 1)
         with pytest.raises(ConfigError, match=r"\.plan: it is a named pipe; give a file"):
             read_json(path)
+        with pytest.raises(ConfigError, match=r"\.plan: it is a named pipe; give a file"):
+            read_bytes(path)
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(pipe)
 
@@ -166,6 +168,11 @@ def test_a_pipe_of_the_shell_is_read() -> None:
     os.write(writer, b'{"kind": "k", "schema_version": "1.0"}')
     os.close(writer)
     assert read_document(Path(f"/dev/fd/{reader}"), "k", 1)["kind"] == "k"
+    os.close(reader)
+    reader, writer = os.pipe()
+    os.write(writer, b"racks = 3")
+    os.close(writer)
+    assert read_bytes(Path(f"/dev/fd/{reader}")) == b"racks = 3"
     os.close(reader)
 
 

@@ -1,6 +1,7 @@
 """Every reader of a file rejects invalid content in one sentence with its name."""
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -212,6 +213,15 @@ def test_a_reader_rejects_a_file_by_its_name_or_reads_it(
 ) -> None:
     refused = sum(attack(known[name], tmp_path, seed) for seed in range(ROUNDS))
     assert refused > ROUNDS / 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_does_not_wait_for_the_writer_of_a_named_pipe(
+    known: dict[str, Reader], tmp_path: Path, name: str
+) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(PlimsollError, match=f"{name}: it is a named pipe; give a file"):
+        known[name].read(tmp_path / name)
 
 
 @pytest.mark.parametrize(
