@@ -377,10 +377,10 @@ def _policy(text: str, settings: "Settings", *, names_only: bool) -> "TrialPolic
                 f"as in --policy conservative={what}"
             )
         if len(settings.limits) > 1 and name != label:
-            known = sorted(settings.limits)
+            there = sorted(settings.limits)
             raise ConfigError(
-                f"--policy {text}: {what} has the limits {', '.join(known)}; name one of them, as "
-                f"in --policy {known[0]}={what}"
+                f"--policy {text}: {what} has the limits {', '.join(there)}; name one of them, as "
+                f"in --policy {there[0]}={what}"
             )
         name = name or label
     else:
