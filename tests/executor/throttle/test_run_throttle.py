@@ -323,7 +323,7 @@ def test_a_deleted_topic_leaves_no_throttle_on_brokers(tmp_path: Path) -> None:
 
     at.cluster.after(20.0, delete)
     report = at.run()
-    assert report.reason == "orders-0 no longer exists"
+    assert report.reason.endswith("the first of orders-0: orders-0 no longer exists")
     assert at.is_clean
 
 
