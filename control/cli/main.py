@@ -82,6 +82,7 @@ GROUPS: Final = {
         "throttle": "Change the throttle of the run in progress.",
         "approve": "Approve exactly this plan, once; the service executes it.",
         "reject": "Reject the plan that waits. The service does not ask for it again.",
+        "reload": "Read the settings again, as after SIGHUP, and say whether they can be used.",
         "audit": "Show what people and clients asked of the service, and how it ended.",
     },
     "journal": {

@@ -840,7 +840,7 @@ class FleetAnswer(Answer):
 
 
 class ActionAnswer(Answer):
-    """`ctl pause`, `resume`, `stop`, `abort`, `throttle`, `approve` and `reject`."""
+    """`ctl pause`, `resume`, `stop`, `abort`, `throttle`, `approve`, `reject` and `reload`."""
 
     action: str
     message: str

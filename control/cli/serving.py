@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -47,7 +48,7 @@ from control.service.http_listener import (
 )
 from control.service.leadership import policy_hash
 from control.service.notifications import Notifications, NotifyHandler, receivers_of
-from control.service.operator_actions import OperatorActions
+from control.service.operator_actions import RELOAD, OperatorActions
 from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.simulations import Simulations, SimulationTurn
@@ -56,7 +57,7 @@ from control.settings.notify_table import ReceiverTable
 from control.settings.service_table import CruiseControlAccess, ServiceTable
 from control.settings.settings import Settings
 from executor.journal.lease import this_process
-from model.errors import GuardrailRefused, PlimsollError
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.log_events import LogEvent, named
 from model.run import MoveState
 from model.units import count_text
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.2
 """Seconds between two looks at signals."""
+READ_S: Final = 20.0
+"""Seconds that a client waits until the settings are read."""
 _log = logging.getLogger("plimsoll.service")
 WARN_EVERY_S: Final = 86_400.0
 """Seconds between two warnings of a certificate that ends soon."""
@@ -342,6 +345,20 @@ class CertificateWatch:
             state.certificate_until_s = min(ends_s)
 
 
+class _Reading:
+    """A request to read the settings again, and what became of it."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.words = ""
+        self.refused = False
+
+    def end(self, words: str, *, refused: bool) -> None:
+        """Say what became of it."""
+        self.words, self.refused = words, refused
+        self.done.set()
+
+
 class Service:
     """One loop after another, each with the settings as they were read for it."""
 
@@ -366,6 +383,11 @@ class Service:
         self._handlers = handlers
         """They hear the log of every loop."""
         self._hung_up = threading.Event()
+        self._asked: deque[_Reading] = deque()
+        """Requests to read the settings again, besides signals."""
+        self._over = threading.Event()
+        """Set once settings are read no more."""
+        actions.read_settings = self._read_for_client
         self._loop: Loop | None = None
         self._resume = False
         """Whether an interrupted run is resumed, once."""
@@ -385,6 +407,24 @@ class Service:
     def hang_up(self) -> None:
         """Read the settings again soon; a handler of a signal may call it."""
         self._hung_up.set()
+
+    def _read_for_client(self) -> str:
+        """Read the settings again, and wait for that; what became of it.
+
+        Raises ConfigError where they cannot be used, GuardrailRefused where the service ends.
+        """
+        asked = _Reading()
+        self._asked.append(asked)
+        self._hung_up.set()
+        deadline_s = time.monotonic() + READ_S
+        while not asked.done.wait(POLL_S):
+            if self._over.is_set():
+                raise GuardrailRefused(STOPPING)
+            if time.monotonic() > deadline_s:
+                return "the settings are still being read; the log says what becomes of that"
+        if asked.refused:
+            raise ConfigError(asked.words)
+        return asked.words
 
     @property
     def moving(self) -> bool:
@@ -416,6 +456,7 @@ class Service:
                 following = self._until(loop, steering)
                 loop.ending = STOPPED if following is None else "its settings were read again"
                 if following is None:
+                    self._over.set()
                     if steering.stopping.is_set():
                         self._audited("end the service", STOPPING)
                     self._state.unready = STOPPING
@@ -444,7 +485,8 @@ class Service:
                 loop.warn(words, LogEvent.CERTIFICATE_ENDS)
             if self._hung_up.is_set():
                 self._hung_up.clear()
-                following = self._read_again(loop) or following
+                asked = [self._asked.popleft() for _ in range(len(self._asked))]
+                following = self._read_again(loop, asked) or following
         return None
 
     def _leave_to_leader(self, loop: "Loop") -> None:
@@ -456,8 +498,11 @@ class Service:
             loop.warn(f"{standing.leader} leads, so the run ends here", LogEvent.STANDBY_LOST)
             loop.steering.stopping.set()
 
-    def _read_again(self, loop: "Loop") -> "Loop | None":
-        """A loop with the settings as they are now; None where they cannot be used."""
+    def _read_again(self, loop: "Loop", asked: "Sequence[_Reading]") -> "Loop | None":
+        """A loop with the settings as they are now; None where they cannot be used.
+
+        asked: the requests that wait for it; without one, a signal has asked.
+        """
         self._notifier.reloading()
         try:
             # Also where other files cannot be used: a certificate must not end for that reason.
@@ -469,19 +514,23 @@ class Service:
             self._listen_to_log(loop)
             words = f"the settings stay as they are, since they cannot be used: {exc}"
             loop.warn(words, LogEvent.SETTINGS_REJECTED)
-            self._audited("reload", words, AuditOutcome.REFUSED)
+            if not asked:
+                self._audited(RELOAD, words, AuditOutcome.REFUSED)
             self._state.reloaded("failed")
         else:
             self._listen_to_log(loop)
             words = "settings read again; the loop starts with them between two runs"
             self._say(loop, words)
-            self._audited("reload", words)
+            if not asked:
+                self._audited(RELOAD, words)
             if _served(balancing.settings) != self._served:
                 loop.warn(
                     "[service] or [[notify]] has changed; that takes effect with the next start",
                     LogEvent.SETTINGS_LATER,
                 )
             self._state.reloaded("done")
+        for reading in asked:
+            reading.end(words, refused=found is None)
         self._notifier.ready()
         return found
 

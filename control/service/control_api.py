@@ -31,6 +31,7 @@ from control.service.audit_log import AuditVia, read_audit
 from control.service.control_socket import Peer, peer_of
 from control.service.http_access import CLIENT
 from control.service.operator_actions import (
+    RELOAD,
     UNKNOWN,
     Action,
     ActionParameters,
@@ -138,7 +139,14 @@ class ControlApi:
             asked = ActionRequest.model_validate_json(data)
         except ValidationError as exc:
             return _invalid(exc)
-        return await self._act(request, asked, peer_in(request))
+        peer = peer_in(request)
+        if request.match_info["action"] != RELOAD:
+            return await self._act(request, asked, peer)
+
+        def work() -> str:
+            return json_text(ActionAnswer.of(self._actions.reload(asked, peer), action=RELOAD))
+
+        return await self._done(work)
 
     # ---- tasks on brokers
 

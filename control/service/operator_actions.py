@@ -30,6 +30,8 @@ THROTTLE_WAIT_S: Final = 5.0
 """How long a request waits until the run has reacted to another throttle."""
 POLL_S: Final = 0.05
 UNKNOWN: Final = Peer(None, None)
+RELOAD: Final = "reload"
+"""To read the settings again, which the control socket alone accepts; its name in the audit log."""
 CLIENT: Final = "cruise-control:"
 """How the names of clients of Cruise Control begin; their address follows."""
 ORDER: Final = "execute"
@@ -127,6 +129,8 @@ class OperatorActions:
         self._one = threading.Lock()
         self.loop: Loop | None = None
         """The loop that is acted on; None before the first one."""
+        self.read_settings: Callable[[], str] | None = None
+        """Reads the settings again, and says what became of that; raises PlimsollError."""
         self.pause = self._pauses.read()
         """The pause in force."""
 
@@ -216,6 +220,26 @@ class OperatorActions:
         text = f"{client.name}: {action}: {result.message}"
         loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
         return result
+
+    def reload(self, request: ActionRequest, peer: Peer) -> ActionResult:
+        """Read the settings again because a person requests it, whoever leads; returns once done.
+
+        Raises GuardrailRefused, and ConfigError where they cannot be used; nothing changed then.
+        """
+        questions.check_name(request.by)
+        loop, read = self._loop_now(), self.read_settings
+        if read is None:
+            raise GuardrailRefused("the service is starting; try again")
+        record = self._record(RELOAD, request, peer, AuditVia.SOCKET, "")
+        self._begin(RELOAD, record, loop)
+        try:
+            # Without the lock, which the loop that follows needs.
+            message = read()
+        except Exception as exc:
+            self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
+            raise
+        self._end(record, AuditOutcome.DONE, message, loop)
+        return ActionResult(message=message)
 
     def note_approval(self, client: "Client", detail: str, plan_hash: str) -> None:
         """Record that a plan begins that a client has approved by what it requested before.

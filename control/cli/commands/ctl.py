@@ -125,6 +125,11 @@ def reject(
     return _act("reject", service_settings, output, by, plan_hash=plan_hash)
 
 
+def reload(*, by: By = None, service_settings: "Settings", output: Output = Form.TABLE) -> int:
+    """Read the settings again; the loop starts with them between two runs."""
+    return _act("reload", service_settings, output, by)
+
+
 def audit(
     *,
     last: Annotated[

@@ -22,6 +22,7 @@ from typing import Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from control.cli.exit_codes import Exit
 from control.service.audit_log import AuditLog, read_audit
 from tests.control.service.test_audit_log import record
 from tests.support.cli_offline import PLIMSOLL, plimsoll, refused, usual
@@ -177,6 +178,34 @@ def test_systemd_hears_of_start_life_reloads_and_end(tmp_path: Path, systemd: Sy
         assert "plimsoll: stopping\n" in service.log.read_text()
     audit = [(a.action, a.outcome) for a in read_audit(tmp_path / "state")]
     assert audit == [("reload", "refused"), ("reload", "done"), ("end the service", "done")]
+
+
+def test_a_person_reads_the_settings_again_and_hears_what_became_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('bootstrap_server = "127.0.0.1:1"\n')
+    environment = {"PLIMSOLL_CONFIG": str(file)}
+    reload = ("ctl", "reload", "--by", "eve")
+    with Service(tmp_path, options=(), environment=environment) as service:
+        service.wait_for("No Kafka broker answers at 127.0.0.1:1 ")
+        file.write_text('bootstrap_server = "127.0.0.1:2"\n')
+        done = plimsoll(tmp_path, *reload, "-o", "json")
+        assert json.loads(done.stdout)["message"].startswith("settings read again; the loop starts")
+        service.wait_for("No Kafka broker answers at 127.0.0.1:2 ")
+        file.write_text("window_s = [\n")
+        broken = plimsoll(tmp_path, *reload)
+        assert broken.returncode == Exit.USAGE
+        assert "the settings stay as they are, since they cannot be used: " in broken.stderr
+        assert service.counts("plimsoll_settings_reloads_total") == {("done",): 1, ("failed",): 1}
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+    audit = [(a.action, a.by, a.via.value, a.outcome) for a in read_audit(tmp_path / "state")]
+    assert audit == [
+        ("reload", "eve", "socket", "requested"),
+        ("reload", "eve", "socket", "done"),
+        ("reload", "eve", "socket", "requested"),
+        ("reload", "eve", "socket", "refused"),
+        ("end the service", "", "signal", "done"),
+    ]
 
 
 def test_the_settings_of_a_reload_are_used(tmp_path: Path) -> None:
