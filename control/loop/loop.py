@@ -102,6 +102,9 @@ a batch of their own."""
 WATCH_RETRY_S = 60.0
 """The same after `--auto` failed for another reason, such as a missing right."""
 
+SLOW_AGAIN_S: Final = 300.0
+"""Time in which an observer finds slow brokers again that an earlier one had found."""
+
 OBSERVE_S: Final = 1.0
 """Time after which a task that waits for loads looks whether it is stopped."""
 
@@ -182,6 +185,8 @@ class Loop(Closing):
         """Who has paused `--auto`, and how it continues; empty without a pause."""
         self.resumes = settings.resume
         """Whether an interrupted run is still to be looked for and resumed."""
+        self._slow_until_s = -math.inf
+        """Until then, brokers that were slow for an earlier loop count as slow."""
         self._looked = False
         """Whether such a run has been looked for."""
         self._stood_by = parts.stands_by is not None
@@ -277,6 +282,7 @@ class Loop(Closing):
         state.made_for, state.held = earlier.made_for, earlier.held
         state.needed_since_s, state.was_balanced = earlier.needed_since_s, earlier.was_balanced
         state.membership, state.min_isr = earlier.membership, earlier.min_isr
+        state.slow, self._slow_until_s = earlier.slow, self._parts.steady() + SLOW_AGAIN_S
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread of the loop."""
@@ -668,6 +674,8 @@ class Loop(Closing):
         if self._policy.triggers.response(Trigger.SLOW_BROKER) is Response.OFF:
             return {}
         found = observer.slow()
+        if self._parts.steady() < self._slow_until_s:
+            found = {**self._state.slow, **found}
         for broker, words in found.items():
             if broker not in self._state.slow:
                 self.note(

@@ -1309,6 +1309,41 @@ def test_a_slow_broker_is_relieved_as_its_trigger_says(tmp_path: Path, response:
     assert ("slow_broker is set to ask" in loop.view.message) is asks
 
 
+def test_a_plan_for_a_slow_broker_outlasts_a_reload_until_it_can_be_found_again(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    seen = clusters.snapshot(
+        clusters.brokers(3), [(1, 2), (2, 3), (3, 1)], storage=StorageKind.REPLICATED
+    )
+    observer = CannedObserver([seen])
+    observer.late = {BrokerId(2): "it answers in 2.00 s, the others in 5 ms"}
+    triggers = TriggerTable(slow_broker=Response.ASK, uneven_load=Response.OFF)
+    settings = loop_settings(tmp_path, mode=Mode.AUTO, triggers=triggers, decisions_dir=tmp_path)
+    parts = loop_parts(
+        observer, RecordingExecutor(), clock=clock, steady=clock.steady, background=AtOnce
+    )
+
+    def turns(loop: Loop, count: int, seconds: float) -> None:
+        for _ in range(count):
+            clock.now_s += seconds
+            header = seen.header.model_copy(update={"taken_at_ms": int(1000 * clock.now_s)})
+            observer.snapshots[:] = [Snapshot(header, seen.partitions)]
+            loop.turn(observer)
+
+    before, after = Loop(settings, parts), Loop(settings, parts)
+    turns(before, 20, 1.0)
+    asked = before.question
+    assert asked is not None
+    # The next observer needs minutes to find it.
+    observer.late = {}
+    after.continue_from(before)
+    turns(after, 10, 20.0)
+    assert after.question == asked
+    turns(after, 10, 20.0)
+    assert after.question is None
+
+
 @dataclasses.dataclass
 class Edits:
     """A settings file: the policies that it is changed to, one after the other."""
