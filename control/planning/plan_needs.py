@@ -157,8 +157,7 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
 def _demoted(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
     """Demoted brokers that lead again, as after an election of preferred leaders by others."""
     for broker, leads in _leading(snapshot, goals, LEADERLESS):
-        state = "demoted" if broker.state is BrokerState.DEMOTED else "in maintenance"
-        message = f"broker {broker.id} is {state} and leads {leads}"
+        message = f"broker {broker.id} is {broker.state.words} and leads {leads}"
         yield PlanNeed(reason=Reason.MISPLACED, message=message)
 
 

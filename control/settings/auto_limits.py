@@ -114,7 +114,7 @@ def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
     known = NAMED | configured
     if name not in known:
         raise ConfigError(
-            f"there are no limits named {name!r}; known are "
+            f"there are no limits named {name!r}; known: "
             f"{', '.join(sorted(known))}, "
             "and further ones come from [limits.NAME] in the configuration"
         )

@@ -43,7 +43,9 @@ def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
     for broker in brokers:
         state = member(snapshot, broker).state
         if state not in TAKING | AWAY:
-            raise GuardrailRefused(f"cannot add broker {broker}: it is {state}{_instead(state)}")
+            raise GuardrailRefused(
+                f"cannot add broker {broker}: it is {state.words}{_instead(state)}"
+            )
     leaving = [b for b in brokers if snapshot.broker[b].state in AWAY]
     return requested(_opened(snapshot, leaving), leaving, BrokerState.ALIVE)
 

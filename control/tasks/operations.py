@@ -203,8 +203,8 @@ def refuse_marked(
         if mark.cluster_id != cluster_id or mark.broker not in brokers or mark.state in replaced:
             continue
         raise GuardrailRefused(
-            f"broker {mark.broker} is {mark.state} ({mark.reason}, by {mark.by}); end that with "
-            f"{ending_of(mark)} first"
+            f"broker {mark.broker} is {BrokerState(mark.state).words} ({mark.reason}, by "
+            f"{mark.by}); end that with {ending_of(mark)} first"
         )
 
 

@@ -79,7 +79,7 @@ def _obstacles(snapshot: Snapshot, old: BrokerId, new: BrokerId) -> Iterator[str
         yield "name two brokers"
     state = member(snapshot, new).state
     if state not in TAKING:
-        yield f"broker {new} is {state} and takes no new replicas"
+        yield f"broker {new} is {state.words} and takes no new replicas"
     mine, columns = _held_by(snapshot, old), snapshot.partitions
     both = np.flatnonzero(mine & _held_by(snapshot, new)).tolist()
     if both:

@@ -22,6 +22,7 @@ from executor.run.rollback_plan import restores, rolls_back
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan.plan import Plan
 from model.run import RunReport
+from model.snapshot.snapshot import BrokerState
 from model.units import listed
 
 if TYPE_CHECKING:
@@ -103,13 +104,14 @@ class TaskRollback:
         for mark in marks:
             if mark.broker not in task.brokers:
                 continue
-            left = after.get(mark.key)
+            left, words = after.get(mark.key), BrokerState(mark.state).words
             if left is None:
-                yield f"with the rollback, broker {mark.broker} is no longer {mark.state}"
+                yield f"with the rollback, broker {mark.broker} is no longer {words}"
                 continue
+            words = BrokerState(left.state).words
             how = "stays" if left == mark else "is, as before the task,"
             yield (
-                f"broker {mark.broker} {how} {left.state} ({left.reason}, by {left.by}), which may "
+                f"broker {mark.broker} {how} {words} ({left.reason}, by {left.by}), which may "
                 f"undo the rollback; {ending_of(left)} ends that"
             )
 

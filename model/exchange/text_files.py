@@ -163,7 +163,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     if found:
         return f"; did you mean {found[0]!r}?"
-    return f"; known are {listed(sorted(known), MOST_NAMED)}"
+    return f"; known: {listed(sorted(known), MOST_NAMED)}"
 
 
 def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:

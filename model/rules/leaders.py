@@ -46,7 +46,7 @@ def leaders_relieved(proposal: Proposal) -> Iterator[str]:
         before = int(snapshot.partitions.leader[row])
         change = proposal.changed.get(row)
         if change is None or change.leader == before:
-            state = snapshot.broker[BrokerId(before)].state
+            state = snapshot.broker[BrokerId(before)].state.words
             yield f"{snapshot.id(row)} would still be led by broker {before}, which is {state}"
 
 

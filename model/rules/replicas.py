@@ -63,7 +63,7 @@ def eligible_brokers(proposal: Proposal) -> Iterator[str]:
         for broker in sorted(taking):
             known = snapshot.broker.get(broker)
             if known is None or known.state not in TAKING:
-                state = known.state if known else "unknown"
+                state = known.state.words if known else "unknown"
                 yield f"{snapshot.id(change.row)} would go to broker {broker}, which is {state}"
 
 

@@ -90,6 +90,11 @@ class BrokerState(StrEnum):
     MAINTENANCE = "maintenance"
     """As `demoted`, since it is about to be stopped for a while."""
 
+    @property
+    def words(self) -> str:
+        """What a broker is: `draining`, `in maintenance`."""
+        return "in maintenance" if self is BrokerState.MAINTENANCE else str(self)
+
 
 TAKING = frozenset({BrokerState.ALIVE, BrokerState.NEW})
 """States in which a broker may take new load."""

@@ -141,7 +141,7 @@ def _states(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[s
         by_state[problem.snapshot.header.brokers[requirement.at].state].append(requirement.at)
     for state, positions in sorted(by_state.items()):
         ids = [str(problem.brokers[b]) for b in positions]
-        yield f"{named('broker', ids)} {_be(ids)} {state}"
+        yield f"{named('broker', ids)} {_be(ids)} {state.words}"
 
 
 def _capacities(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[str]:

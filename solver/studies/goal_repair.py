@@ -288,7 +288,7 @@ def _without_state(problem: Problem, broker: int) -> str:
         return f"without draining broker {found.id}"
     if found.state is BrokerState.DEAD:
         return f"with broker {found.id} back alive"
-    return f"with broker {found.id} no longer {found.state}"
+    return f"with broker {found.id} no longer {found.state.words}"
 
 
 def _without_staying(problem: Problem, why: FixedReason) -> str:

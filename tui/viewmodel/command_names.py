@@ -61,7 +61,7 @@ def command_of(typed: str, view: LoopView) -> NamedPlace:
     if len(actions) == 1:
         return NamedPlace(actions.pop())
     known = ", ".join((*NAMES, f"{WITH_BROKER} ID", f"{WITH_TOPIC} NAME"))
-    return NamedPlace(fault=f"there is no {text!r}{nearest(text, NAMES)}; known are {known}")
+    return NamedPlace(fault=f"there is no {text!r}{nearest(text, NAMES)}; known: {known}")
 
 
 def _broker(argument: str, view: LoopView) -> NamedPlace:

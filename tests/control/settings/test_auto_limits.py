@@ -74,7 +74,7 @@ def test_configured_limits_override_the_built_in_ones() -> None:
 
 
 def test_unknown_limits_are_named_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'brave'; known are conservative, eager"):
+    with pytest.raises(ConfigError, match="'brave'; known: conservative, eager"):
         limits_named("brave", {})
 
 

@@ -122,7 +122,10 @@ def test_a_broker_that_nothing_may_move_to_is_not_tried_for_ever(tmp_path: Path)
         (BrokerState.DEAD, "cannot add broker 4: it is dead"),
         (BrokerState.CORDONED, "it is cordoned; clear its cordoned.log.dirs first"),
         (BrokerState.DEMOTED, "it is demoted; end that with plimsoll broker undemote first"),
-        (BrokerState.MAINTENANCE, "it is maintenance; end that with plimsoll broker maintenance"),
+        (
+            BrokerState.MAINTENANCE,
+            "it is in maintenance; end that with plimsoll broker maintenance",
+        ),
     ],
 )
 def test_a_broker_that_may_not_take_load_is_refused(state: BrokerState, words: str) -> None:

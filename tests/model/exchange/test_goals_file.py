@@ -63,7 +63,7 @@ def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
         ('[[balance]]\nresource = "cpu"\ntol = 1\n', "line 3: unknown key 'balance.0."),
         ("[budgets]\nreplica_movs = 1\n", "unknown key 'budgets.replica_movs'; did you"),
         ("[cooldown.shared]\nrests = 1\n", "line 2: .*'rest_s'"),
-        ("[zzz]\n", r"line 1: unknown key 'zzz'; known are balance, budgets"),
+        ("[zzz]\n", r"line 1: unknown key 'zzz'; known: balance, budgets"),
         ("move_price = 0\n", "line 1: move_price: Input should be greater"),
         ("move_price = nan\n", "move_price is nan; give a finite number"),
         ("move_price = 1979-05-27\n", "line 1: move_price"),

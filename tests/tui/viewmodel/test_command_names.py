@@ -37,7 +37,7 @@ def test_an_unknown_name_is_explained(typed: str, fault: str) -> None:
 
 
 def test_a_beginning_that_fits_several_screens_is_not_guessed() -> None:
-    assert "known are" in command_of("p", plan_ready()).fault
+    assert "known: " in command_of("p", plan_ready()).fault
 
 
 def test_completions_are_names_then_brokers_and_topics() -> None:

@@ -221,7 +221,7 @@ def test_a_rollback_lifts_the_mark_that_its_task_has_set(
     marked = at.states
     shown = plimsoll("rollback", "--dry-run", "-o", "json")
     (ends, *others) = json.loads(shown.stdout)["also"]
-    assert ends == f"with the rollback, broker 4 is no longer {marked[4]}"
+    assert ends == f"with the rollback, broker 4 is no longer {marked[4].words}"
     assert others == (
         ["with the rollback, the cordon of broker 4 ends"] if task["operation"] == "remove" else []
     )
@@ -418,7 +418,9 @@ def test_a_rollback_brings_back_the_mark_from_before(
     assert at.states == {4: BrokerState.DRAINING}
     said = " ".join(plimsoll("rollback", *CHANGING).stderr.split())
     (mark,) = marks
-    assert f"as before the task, {mark.state} ({mark.reason}, by {mark.by})" in said
+    assert (
+        f"as before the task, {BrokerState(mark.state).words} ({mark.reason}, by {mark.by})" in said
+    )
     assert _as_before(at) == (marks, cordons)
 
 
