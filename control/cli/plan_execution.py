@@ -57,11 +57,16 @@ def execute(
     journal_dir = compose.journal_dir(settings)
     if options.dry_run:
         rehearsal = rehearse(executor, settings, plan)
+        say(also)
         sys.stderr.write(f"plimsoll: {forecast_text(rehearsal.estimate)}")
         sys.stdout.write(requests_text(rehearsal.requests, output, also))
         return Exit.DONE
     executor.signature_of(plan, journal_dir)  # before anything is asked
-    if not options.yes and not plan_confirmed(executor, settings, plan):
+    if options.yes and also:
+        # Nothing of it ends where the plan is refused.
+        executor.dry_run(plan, journal_dir)
+        say(also)
+    if not options.yes and not plan_confirmed(executor, settings, plan, also):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with around(), steered_by_signals() as steering:
         report = executor.execute(
@@ -180,10 +185,22 @@ def _peaks(estimate: "Forecast") -> list[BrokerPeakAnswer]:
     ]
 
 
-def plan_confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
-    """Check a plan against the cluster, show it, and ask; raises as the checks do."""
+def say(sentences: Sequence[str]) -> None:
+    """Print sentences on stderr."""
+    for sentence in sentences:
+        sys.stderr.write(f"plimsoll: {sentence}\n")
+
+
+def plan_confirmed(
+    executor: "Executor", settings: Settings, plan: Plan, also: Sequence[str] = ()
+) -> bool:
+    """Check a plan against the cluster, show it, and ask; raises as the checks do.
+
+    also: as of `execute`.
+    """
     # Report what would stop the run before asking, not after.
     executor.dry_run(plan, compose.journal_dir(settings))
+    say(also)
     shown = plan_text(plan, f"plan of {printable(plan.cluster_id)}")
     if sys.stdin.isatty():
         shown += "\n" + forecast_text(estimate_of(executor, settings, plan))

@@ -32,7 +32,7 @@ def rollback(
     """
     from control import compose
     from control.cli.console import operator
-    from control.cli.plan_execution import execute, refuse_read_only, restored_settings
+    from control.cli.plan_execution import execute, refuse_read_only, restored_settings, say
     from control.cli.task_work import print_line
 
     compose.bootstrap_of(settings)
@@ -43,13 +43,12 @@ def rollback(
         for reason in skipped:
             sys.stderr.write(f"plimsoll: skipped: {reason}\n")
         also = aware.notes(plan)
-        for note in also:
-            print_line(note)
         code: int = Exit.DONE
         if plan.moves:
             acting = cast("Executor", aware)
             code = execute(acting, settings, plan, execution, output, also=also)
         else:
+            say(also)
             sys.stderr.write("plimsoll: that run has nothing to undo\n")
         if execution.dry_run:
             return code

@@ -283,7 +283,10 @@ def test_a_rollback_that_is_refused_leaves_the_mark(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     at.cluster.kill(BrokerId(4))
     at.cluster.advance(60)
-    plimsoll("rollback", *CHANGING, code=5)
+    for options in (CHANGING, ("--dry-run",)):
+        refused = plimsoll("rollback", *options, code=5)
+        # What would end was said before the refusal.
+        assert "with the rollback" not in refused.stderr
     assert at.states == {4: BrokerState.DRAINING}
 
 
