@@ -298,7 +298,15 @@ class TaskRunner:
         plan = self.task.plan
         if plan is None:
             raise ConfigError(f"task {self.task.task_id} has no plan")
-        return self._parts.files.read_plan(self.task, plan.plan_hash)
+        try:
+            return self._parts.files.read_plan(self.task, plan.plan_hash)
+        except ConfigError as exc:
+            name, words = self.task.task_id, str(exc)
+            if "cancel the task" in words:
+                raise
+            raise ConfigError(
+                f"{words}; give the task up with plimsoll task cancel {name}, and request it again"
+            ) from exc
 
     def _refuse_foreign(self) -> None:
         cluster_id = self._parts.executor.cluster().cluster_id

@@ -877,7 +877,11 @@ def test_a_damaged_plan_keeps_no_task_from_being_listed_and_cancelled(
     (listed,) = answer("task", "list")["tasks"]
     assert listed["task_id"] == task.task_id
     if resumes:
-        assert str(plan) in plimsoll("task", "resume", *CHANGING, code=Exit.USAGE).stderr
+        refused = " ".join(plimsoll("task", "resume", *CHANGING, code=Exit.USAGE).stderr.split())
+        assert str(plan) in refused
+        words = f"give the task up with plimsoll task cancel {task.task_id}, and request it again"
+        assert words in refused
+        assert "continues it" not in refused
     else:
         assert answer("task", "cancel")["phase"] == "cancelled"
     assert (answer("task", "list")["tasks"], at.states) == ([], {})
