@@ -182,6 +182,7 @@ def test_impossible_tasks_are_refused_and_none_is_left(
         ("tasks/a%0ab/cancel", {}, "viewer", 403),
         ("actions/a%0ab", {}, "viewer", 403),
         ("simulate", {}, "viewer", 403),
+        ("actions/reload", {}, "operator", 404),
         ("tasks", {"operation": "fly"}, "operator", 400),
         ("tasks", {"operation": "remove", "brokers": ["one"]}, "operator", 400),
         ("tasks", {"operation": "remove", "brokers": [1] * 1001}, "operator", 400),

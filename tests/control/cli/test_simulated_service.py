@@ -126,6 +126,10 @@ def test_a_person_steers_a_run_and_each_action_is_in_the_audit_log(tmp_path: Pat
     assert records[-1] == "ended"
     assert set(events(tmp_path)) <= {event.value for event in LogEvent}
     assert {"operator.action", "plan.waiting", "run.state", "run.move"} <= set(events(tmp_path))
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    of_run = [line for line in lines if line["logger"] == "plimsoll.control"]
+    of_run = [line for line in of_run if line["event"] in ("run.state", "run.move", "run.steered")]
+    assert {line["plan_hash"] for line in of_run} == {plan[:12]}
 
 
 def test_a_killed_service_is_replaced_and_resumes_its_run_with_that_option_alone(
