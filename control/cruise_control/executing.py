@@ -218,17 +218,43 @@ class Execution:
         it, or until a person resumes or cancels it.
         """
         parts = self._needed()
-        aborts = request.flag("force_stop", False)
+        aborts, by = request.flag("force_stop", False), client_name(client)
+        run = self._stop_run(parts, by, aborts=aborts)
+        waiting = self._stop_waiting(parts, by)
+        # What waited may have begun meanwhile.
+        run = run or self._stop_run(parts, by, aborts=aborts)
+        what = "; ".join(filter(None, (run, waiting)))
+        # Cruise Control answers so where there is nothing to stop, too.
+        message = f"Proposal execution stopped{what and f': {what}'}."
+        return done({"version": VERSION, "message": message})
+
+    def _stop_run(self, parts: ExecutionParts, by: str, *, aborts: bool) -> str:
+        """Stop the run in progress; a clause about it, empty without one."""
         loop = parts.actions.loop
         if loop is None or not loop.moving:
-            # Cruise Control answers so, too.
-            return done({"version": VERSION, "message": "Proposal execution stopped."})
+            return ""
         action = Action.ABORT if aborts else Action.STOP
-        result = parts.actions.perform(
-            action, ActionRequest(by=client_name(client)), UNKNOWN, AuditVia.CRUISE_CONTROL
-        )
-        message = f"Proposal execution stopped: {result.message}."
-        return done({"version": VERSION, "message": message})
+        return parts.actions.perform(
+            action, ActionRequest(by=by), UNKNOWN, AuditVia.CRUISE_CONTROL
+        ).message
+
+    def _stop_waiting(self, parts: ExecutionParts, by: str) -> str:
+        """Stop tasks on brokers that have been ordered, and not begun; a clause about them."""
+        files = parts.files
+        ordered = {t.operation for t in self._tasks.all() if t.status is TaskStatus.EXECUTING}
+        tasks = files.readable()[0] if ordered - {""} else []
+        waiting = [
+            task.task_id
+            for task in tasks
+            if task.task_id in ordered and _waits(task) and not files.is_worked_on(task.task_id)
+        ]
+
+        def act() -> str:
+            for task_id in waiting:
+                files.change(task_id, lambda of: of.model_copy(update={"stopped_by": by}))
+            return f"task {', '.join(waiting)} does not begin"
+
+        return parts.actions.ending(by, act) if waiting else ""
 
     def _is_old(self, task: UserTask) -> bool:
         return self._now_ms() - task.started_at_ms > 1000 * ORDER_VALID_S
@@ -472,6 +498,11 @@ def outdated(plan: Plan, snapshot: Snapshot) -> str:
 def _is_order(task: UserTask) -> bool:
     """Also for a request of an earlier version, which had values that are refused now."""
     return dict(task.parameters).get("dryrun", "").strip().lower() == "false"
+
+
+def _waits(task: BrokerTask) -> bool:
+    """Whether the service would begin to work on a task, or continue to."""
+    return task.is_open and task.approved and not task.stopped_by
 
 
 def _is_same_order(task: BrokerTask, operation: Operation, brokers: tuple[BrokerId, ...]) -> bool:

@@ -241,6 +241,25 @@ class OperatorActions:
         self._end(record, AuditOutcome.DONE, message, loop)
         return ActionResult(message=message)
 
+    def ending(self, by: str, act: Callable[[], str]) -> str:
+        """Do what ends orders of a client of Cruise Control whose runs have not begun; what it did.
+
+        Raises GuardrailRefused where another service leads, and whatever `act` does.
+        """
+        loop = self._loop_now()
+        record = self._record(
+            Action.STOP, ActionRequest(by=by), UNKNOWN, AuditVia.CRUISE_CONTROL, ""
+        )
+        self._begin(Action.STOP, record, loop)
+        try:
+            self.refuse_standby()
+            message = act()
+        except Exception as exc:
+            self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
+            raise
+        self._end(record, AuditOutcome.DONE, message, loop)
+        return message
+
     def note_approval(self, client: "Client", detail: str, plan_hash: str) -> None:
         """Record that a plan begins that a client has approved by what it requested before.
 

@@ -175,8 +175,14 @@ def test_a_stopped_order_on_brokers_is_repeated_by_its_client(start: Start, tmp_
     query = "remove_broker?json=true&brokerid=2"
     assert result(site.client, "POST", f"{query}&dryrun=false").status == 200
     (stopped,) = site.files.all()
-    # As its worker notes what `stop_proposal_execution` has ended.
-    site.files.change(stopped.task_id, lambda of: of.model_copy(update={"stopped_by": CLIENT_NAME}))
+    # Before the loop has begun to work on it.
+    reply = site.client.post("stop_proposal_execution?json=true")
+    assert (reply.status, f"task {stopped.task_id} does not begin" in reply.text) == (200, True)
+    assert site.files.read(stopped.task_id).stopped_by == CLIENT_NAME
+    assert [(r.action, r.outcome) for r in read_audit(tmp_path)[-2:]] == [
+        ("stop", "requested"),
+        ("stop", "done"),
+    ]
     # Another order about that broker would contradict it.
     other = result(site.client, "POST", "add_broker?json=true&brokerid=2&dryrun=true")
     assert (other.status, f"task {stopped.task_id}" in other.error) == (500, True)
