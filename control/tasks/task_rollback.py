@@ -4,7 +4,7 @@ A mark that stayed would undo the rollback with the next plan.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
 from control.tasks.operations import OPERATIONS, ending_of
-from control.tasks.task_cordons import cordon, end_cordons, kept_cordons, task_cordon
+from control.tasks.task_cordons import (
+    cordon,
+    cordoned_brokers,
+    end_cordons,
+    kept_cordons,
+    task_cordon,
+)
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_runner import mark_again, marks_after, unmark
 from executor.journal.run_history import past_run, past_runs, undone_run
 from executor.run.operator_control import Steering
 from executor.run.rollback_plan import restores, rolls_back
-from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError, RightsMissing
+from model.ids import BrokerId
 from model.plan.plan import Plan
-from model.run import RunReport
+from model.run import MoveState, RunReport
 from model.snapshot.snapshot import BrokerState
 from model.units import listed
 
@@ -131,41 +138,89 @@ class TaskRollback:
     @contextlib.contextmanager
     def ending(
         self, executor: "Executor", by: str, now_ms: int, say: Callable[[str], None]
-    ) -> Iterator[None]:
+    ) -> Iterator[list[RunReport]]:
         """End marks before the rollback's run and cordons after it, unless other marks want them.
 
         In this order, the run of a process that is killed meanwhile can be resumed, and no plan
-        undoes it. Where the run is refused, so that nothing has moved, the marks stay. Raises as
-        `TaskFiles.change_marks`.
+        undoes it. Where the run is refused, rights are missing, or none of its moves was made, the
+        marks stay. Takes the report of the run. Raises as `TaskFiles.change_marks`.
         """
+        reports = list[RunReport]()
         if self.again:
-            yield
+            yield reports
             return
-        files, task, journals = self.files, self.task, self.journal_dir
+        files, task = self.files, self.task
         # The run itself ends the cordons of brokers that it moves replicas to.
+        own = cordoned_brokers(self.journal_dir, task.cluster_id)
         after = marks_after(files.marks(task.cluster_id), task)
-        kept = [mark.broker for mark in kept_cordons(journals, task, after)]
+        wanted = [mark.broker for mark in kept_cordons(self.journal_dir, task, after)]
         removed: tuple[BrokerMark, ...] = unmark(files, task)
+        cordoned = [m.broker for m in removed if m.broker in own]
+        again = partial(self._cordon_again, executor, by, say)
         try:
-            yield
+            yield reports
         except (GuardrailRefused, PlanOutdated):
             mark_again(files, task, removed)
             raise
+        except RightsMissing:
+            if not self._has_moved():
+                once = " once plimsoll run --resume has finished it"
+                self._keep(removed, partial(again, cordoned), say, once)
+            raise
+        if any(map(_made_none, reports)):
+            self._keep(removed, partial(again, cordoned), say)
+            return
         marks = files.marks(task.cluster_id)
+        journals = self.journal_dir
         end_cordons(lambda: contextlib.nullcontext(executor), task, journals, by, say, marks)
-        if kept:
-            try:
-                cordon(executor, kept, journals, task.cluster_id, by, say)
-            except PlimsollError as exc:
-                # Such as a run that was interrupted and has yet to move replicas there.
-                ids = " ".join(map(str, kept))
-                say(
-                    f"{brokers_text(kept)} not cordoned again: {exc}; plimsoll broker exclude "
-                    f"{ids} --allow-changes does"
-                )
+        again(wanted)
         if task.phase is not TaskPhase.CANCELLED:
             note = f"run {self.run_id} was rolled back by {by}"
             files.change(task.task_id, lambda t: t.entered(t.phase, now_ms, note))
+
+    def _keep(
+        self,
+        removed: Sequence[BrokerMark],
+        cordon_again: Callable[[], None],
+        say: Callable[[str], None],
+        once: str = "",
+    ) -> None:
+        """Set the marks and cordons again of a rollback that has moved nothing, and say so.
+
+        once: when they may be ended.
+        """
+        mark_again(self.files, self.task, tuple(removed))
+        cordon_again()
+        for mark in removed:
+            say(
+                f"nothing has moved, so broker {mark.broker} is still "
+                f"{BrokerState(mark.state).words}; {ending_of(mark)} ends that{once}"
+            )
+
+    def _cordon_again(
+        self, executor: "Executor", by: str, say: Callable[[str], None], brokers: list[BrokerId]
+    ) -> None:
+        if not brokers:
+            return
+        try:
+            cordon(executor, brokers, self.journal_dir, self.task.cluster_id, by, say)
+        except PlimsollError as exc:
+            # Such as a run that was interrupted and has yet to move replicas there.
+            ids = " ".join(map(str, brokers))
+            say(
+                f"{brokers_text(brokers)} not cordoned again: {exc}; plimsoll broker exclude "
+                f"{ids} --allow-changes does"
+            )
+
+    def _has_moved(self) -> bool:
+        """Whether any move of the rollback was made, as the newest run has it."""
+        newest = past_run(self.journal_dir, self.task.cluster_id)
+        mine = restores(newest.plan) and undone_run(newest.plan) == self.run_id
+        return mine and any(at.state is MoveState.DONE for at in newest.moves.values())
+
+
+def _made_none(report: RunReport) -> bool:
+    return bool(report.moves) and all(m.state is MoveState.DROPPED for m in report.moves)
 
 
 def _task_of(tasks: list[BrokerTask], plan: Plan) -> BrokerTask | None:
@@ -220,13 +275,16 @@ class TaskAwareExecutor:
     ) -> RunReport:
         """As the executor's."""
         undoes = rolls_back(plan, journal_dir)
-        with self._ending(plan, steering.by) if undoes else contextlib.nullcontext():
-            return self._executor.execute(
+        unheard = contextlib.nullcontext(list[RunReport]())
+        with self._ending(plan, steering.by) if undoes else unheard as reports:
+            report = self._executor.execute(
                 plan, journal_dir=journal_dir, steering=steering, **options
             )
+            reports.append(report)
+        return report
 
-    def _ending(self, plan: Plan, by: str) -> contextlib.AbstractContextManager[None]:
+    def _ending(self, plan: Plan, by: str) -> contextlib.AbstractContextManager[list[RunReport]]:
         found = self._of(plan)
         if found is None:
-            return contextlib.nullcontext()
+            return contextlib.nullcontext(list[RunReport]())
         return found.ending(self._executor, by, self._now_ms(), self._say)

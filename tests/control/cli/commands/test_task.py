@@ -427,6 +427,25 @@ def test_a_rollback_brings_back_the_mark_from_before(
     assert _as_before(at) == (marks, cordons)
 
 
+@pytest.mark.parametrize("operation", ["remove", "demote"])
+@pytest.mark.parametrize("denied", [True, False], ids=["without rights", "refused"])
+def test_a_rollback_that_moves_nothing_leaves_the_mark_and_the_cordon(
+    at: SimulatedTask, operation: str, denied: bool
+) -> None:
+    plimsoll("broker", operation, "4", *CHANGING)
+    before = _as_before(at)
+    if denied:
+        at.faults.denied.add("reassign")
+    else:
+        at.faults.refusals["reassign"] = "not now"
+    code = Exit.REFUSED if denied else Exit.INCOMPLETE
+    said = " ".join(plimsoll("rollback", *CHANGING, code=code).stderr.split())
+    (mark,) = before[0]
+    assert f"nothing has moved, so broker 4 is still {mark.state}; plimsoll broker " in said
+    assert ("once plimsoll run --resume has finished it" in said) is denied
+    assert _as_before(at) == before
+
+
 def test_a_rollback_leaves_the_cordon_of_a_later_exclusion(at: SimulatedTask) -> None:
     plimsoll("broker", "remove", "4", *CHANGING)
     plimsoll("broker", "include", "4", "--allow-changes")
