@@ -16,6 +16,8 @@ from model.units import seconds_text
 
 LEAST_PAUSE_S: Final = 1.0
 """A shorter pause between runs bounds nothing."""
+BOUNDLESS_RUNS: Final = round(86_400 / LEAST_PAUSE_S)
+"""Neither do so many runs per day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +134,15 @@ def _idle(policy: AutoPolicy, now_s: float) -> Iterator[str]:
 
 
 def _unbounded(limits: AutoLimits) -> Iterator[str]:
-    daily = limits.runs_per_day is not None or limits.bytes_per_day is not None
-    if limits.pause < LEAST_PAUSE_S and not daily:
-        pause = f"{limits.pause:g} s" if limits.pause else "0"
-        yield (
-            f"it has no bounds: pause is {pause}, and neither runs_per_day nor bytes_per_day is "
-            "set, so that any number of runs may follow each other; set one of them"
-        )
+    runs = limits.runs_per_day
+    if limits.pause >= LEAST_PAUSE_S or (runs is not None and runs < BOUNDLESS_RUNS):
+        return
+    pause = f"{limits.pause:g} s" if limits.pause else "0"
+    daily = "is not set" if runs is None else f"is {runs:,}"
+    # Runs that change leaders copy nothing.
+    copies = " (bytes_per_day bounds copies alone)" if limits.bytes_per_day is not None else ""
+    yield (
+        f"it has no bounds: pause is {pause}, and runs_per_day {daily}, so that any number of runs "
+        f"may follow each other{copies}; set pause to 1 s or more, or runs_per_day to less than "
+        f"{BOUNDLESS_RUNS:,}"
+    )

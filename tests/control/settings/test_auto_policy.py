@@ -48,9 +48,20 @@ def test_each_fault_of_a_policy_is_named() -> None:
 
 def test_a_pause_of_a_moment_bounds_nothing() -> None:
     (fault,) = policy_faults(limited(pause=0.001), NOW_S)
-    assert "it has no bounds: pause is 0.001 s, and neither runs_per_day nor" in fault
+    assert "it has no bounds: pause is 0.001 s, and runs_per_day is not set, so that" in fault
     assert policy_faults(limited(pause=0.001, runs_per_day=5), NOW_S) == ()
     assert policy_faults(limited(pause=1.0), NOW_S) == ()
+
+
+def test_runs_without_number_are_no_bound() -> None:
+    """Such limits passed `policy check`."""
+    (fault,) = policy_faults(limited(pause=0.0, runs_per_day=86_400), NOW_S)
+    assert "pause is 0, and runs_per_day is 86,400, so that any number" in fault
+    assert policy_faults(limited(pause=0.0, runs_per_day=86_399), NOW_S) == ()
+    assert policy_faults(limited(runs_per_day=10**9), NOW_S) == ()
+    # Nothing bounds the runs that change leaders alone.
+    (fault,) = policy_faults(limited(pause=0.0, bytes_per_day=10**12), NOW_S)
+    assert "(bytes_per_day bounds copies alone)" in fault
 
 
 def test_a_change_is_refused_for_new_faults_but_not_for_turning_all_off() -> None:
