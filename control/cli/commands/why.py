@@ -62,12 +62,13 @@ def _warn(words: str) -> None:
 
 
 def decisions_text(answer: "WhyAnswer") -> str:
-    """Two lines for each decision."""
-    lines = []
+    """Two lines for each decision; with the cluster where several have any."""
+    lines, several = [], len(answer.clusters) > 1
     for each in answer.decisions:
+        of = f"  {each.cluster_id}" if several else ""
         why = "; ".join(dict.fromkeys(filter(None, (each.trigger, each.reason))))
         plan = f" (plan {each.plan_hash})" if each.plan_hash else ""
         name = f" ({each.trigger_name})" if each.trigger_name else ""
-        lines.append(f"{each.at}  {each.decision}{name}: {why or 'nothing to do'}{plan}")
+        lines.append(f"{each.at}{of}  {each.decision}{name}: {why or 'nothing to do'}{plan}")
         lines.append(f"{' ' * len(each.at)}  reconsidered {each.reconsidered}")
     return "".join(f"{line}\n" for line in lines)

@@ -76,6 +76,18 @@ def test_a_line_with_an_absurd_time_is_named_and_the_rest_is_printed(
     assert f"{path}, line 1: at_ms: " in shown.err
 
 
+def test_the_table_names_the_cluster_where_there_are_several(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = recorded(tmp_path, Decision.REST, "").model_copy(update={"cluster_id": "two"})
+    DecisionFile(tmp_path).note(other)
+    why(local_settings=Settings(state_dir=tmp_path))
+    shown = capsys.readouterr()
+    assert shown.out.startswith("2023-11-14T22:13:20Z  two  rest: ")
+    assert "for the cluster two; " in shown.err
+    assert "for the cluster one; " not in shown.err
+
+
 def test_json_has_the_age_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path, Decision.REST, "")
     recorded(tmp_path, Decision.PLAN, "")
