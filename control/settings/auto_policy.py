@@ -14,6 +14,8 @@ from model.goals.goals import Goals
 from model.stop_rules import StopRules
 from model.units import seconds_text
 
+TIMES: Final = frozenset({"pause", "confirm"})
+"""Limits that are times."""
 LEAST_PAUSE_S: Final = 1.0
 """A shorter pause between runs bounds nothing."""
 BOUNDLESS_RUNS: Final = round(86_400 / LEAST_PAUSE_S)
@@ -73,7 +75,7 @@ def policy_changes(before: AutoPolicy, after: AutoPolicy) -> Iterator[str]:
     for name in AutoLimits.model_fields:
         old, new = getattr(before.limits, name), getattr(after.limits, name)
         if old != new:
-            yield f"{name} is {_value(new)}, it was {_value(old)}"
+            yield f"{name} is {_value(name, new)}, it was {_value(name, old)}"
     for name in ScheduleTable.model_fields:
         if getattr(before.schedule, name) != getattr(after.schedule, name):
             yield f"schedule.{name} is another one"
@@ -82,8 +84,10 @@ def policy_changes(before: AutoPolicy, after: AutoPolicy) -> Iterator[str]:
         yield f"dead_broker_after is {_span(new_s)}, it was {_span(old_s)}"
 
 
-def _value(value: object) -> str:
-    """A limit; times in seconds, as in the settings."""
+def _value(name: str, value: object) -> str:
+    """A limit as words; times in seconds."""
+    if name in TIMES:
+        return f"{value:,.10g} s"
     return "not set" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
 
 

@@ -188,7 +188,7 @@ def test_changes_are_named() -> None:
         "uneven_load is off, it was act",
         "bytes is 1,000,000,000, it was 50,000,000,000",
         "min_gain is 0.5, it was 0.2",
-        "pause is 60.0, it was 1800.0",
+        "pause is 60 s, it was 1,800 s",
         "runs_per_day is 6, it was not set",
         "schedule.freezes is another one",
         "schedule.exempt is another one",
