@@ -172,6 +172,9 @@ def _values_named() -> Iterator[None]:
 
 def _value_words(error: dict[str, Any]) -> str:
     value, limits = error["input"], error.get("ctx", {})
+    if str(value).strip().lower().lstrip("+-") == "nan":
+        # It is within no limits.
+        return f"{value!r} is not a number"
     match error["type"]:
         case "int_parsing" | "int_type" | "int_from_float":
             return f"{value!r} is not a whole number"

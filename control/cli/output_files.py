@@ -22,6 +22,8 @@ def check_file(path: Path | None, kind: str) -> None:
     """
     if path is None:
         return
+    if str(path) == "-":
+        raise ConfigError(f"cannot write {path}: it does not stand for stdout here; name a file")
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "not a regular file"
         raise ConfigError(f"cannot write {path}: it is {what}; name a file")

@@ -11,7 +11,7 @@ from control.cli.exit_codes import Exit
 from control.cli.options import Output, cluster_file, output_file, parsed
 from control.cli.output import Form
 from model.errors import ConfigError
-from model.units import span_of
+from model.units import count_text, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,8 +171,8 @@ def simulate(
     for each in faults:
         if each.at_s >= length_s:
             raise ConfigError(
-                f"--fault {each.kind}:{each.broker} begins after the {days} simulated days; "
-                "give more --days, or an earlier start"
+                f"--fault {each.kind}:{each.broker} begins after the "
+                f"{count_text(days, 'simulated day')}; give more --days, or an earlier start"
             )
     trial = Trial(
         course=Course(
@@ -268,7 +268,6 @@ def _tabled(
     """The cluster at the first time of a table of rates, the loads, and the days to simulate."""
     from lab.time_lapse.load_table import read_load_table
     from model.snapshot.snapshot import Snapshot
-    from model.units import count_text
 
     loads = read_load_table(path, start)
     first, last = int(loads.times_ms[0]), int(loads.times_ms[-1])
