@@ -256,6 +256,7 @@ class _PolicyTrial:
             copy_rate=policy.copy_rate,
             stop_rules=policy.stop_rules,
             holds=self._holds,
+            ends_s=self._end_s,
         )
         executor.ended = self._run_ended
         settings = LoopSettings(
@@ -314,15 +315,13 @@ class _PolicyTrial:
     def _advance(self, to_s: float) -> None:
         """Let time pass during a run, while the loop looks on; until the run is to stop at most.
 
-        At the end of the simulation, runs start no further moves.
+        At the end of the simulation, time stands still.
         """
         cluster, stopping = self._cluster, self._loop.steering.stopping
-        stops = stopping.is_set()
+        stops, to_s = stopping.is_set(), min(to_s, self._end_s)
         while cluster.now_s < to_s and stopping.is_set() == stops:
             self._pass(min(to_s, cluster.next_change_s))
-            if cluster.now_s >= self._end_s:
-                stopping.set()
-            elif cluster.now_s < to_s:
+            if cluster.now_s < to_s:
                 self._turn()
 
     def _pass(self, to_s: float) -> None:
@@ -366,7 +365,8 @@ class _PolicyTrial:
         )
 
     def _run_ended(self, report: RunReport) -> None:
-        if self._cluster.now_s <= self._end_s:
+        # What the end of the simulation stops is not counted.
+        if self._cluster.now_s < self._end_s or report.state is RunState.DONE:
             self._tally.run_ended(report.state is RunState.DONE)
         for each in filter(None, (report, report.rollback)):
             copied = sum(move.bytes_copied or 0 for move in each.moves)

@@ -101,16 +101,19 @@ class TimeLapseExecutor:
         copy_rate: float = COPY_RATE,
         stop_rules: StopRules = _RULES,
         holds: Callable[[str], None] = lambda _rule: None,
+        ends_s: float = math.inf,
     ) -> None:
         """Set up for a cluster.
 
         advance: lets time pass until a time in seconds since the epoch, or until the run is to stop
         if that is earlier. moved: called with each move when it has taken effect. copy_rate:
         bytes/s of a broker in each direction. holds: called with the setting for which a run
-        pauses, and with nothing when it continues.
+        pauses, and with nothing when it continues. ends_s: when whatever is in flight is dropped,
+        in seconds since the epoch.
         """
         self._cluster, self._advance, self._moved = cluster, advance, moved
         self._copy_rate, self._rules, self._holds = copy_rate, stop_rules, holds
+        self._ends_s = ends_s
         self._runs = 0
 
     def execute(
@@ -196,6 +199,11 @@ class TimeLapseExecutor:
         while run.left:
             if steering is not None and steering.stopping.is_set():
                 run.stopped = run.stopped or "stopped by the loop"
+            if self._cluster.now_s >= self._ends_s:
+                # Slow copies might take years more.
+                run.stopped = run.stopped or "time is up"
+                self._cancel(run, {flight.move.id for flight in run.flying})
+                break
             self._heed(run, rules)
             while run.waiting and not (run.stopped or run.paused):
                 if len(run.flying) >= moves_in_flight:

@@ -16,7 +16,7 @@ from control.simulation.trials import try_pickled
 from lab.synthetic.shape import ClusterShape
 from lab.time_lapse.broker_faults import BrokerFault
 from lab.time_lapse.load_shapes import shapes_of
-from lab.time_lapse.time_lapse_cluster import Course
+from lab.time_lapse.time_lapse_cluster import Course, TimeLapseCluster
 from lab.time_lapse.varying_loads import SteadyLoads, synthetic_start
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot, StorageKind
@@ -171,6 +171,21 @@ def test_memory_holds_no_more_than_a_day_of_moves() -> None:
 def at(hours: float) -> datetime:
     """A time of the simulation, in local time."""
     return datetime.fromtimestamp(MIDNIGHT_MS / 1000 + hours * HOUR_S, UTC).astimezone()
+
+
+def test_copies_that_outlast_the_simulation_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A very small throttle let it go on for years."""
+    reached, advance = [], TimeLapseCluster.advance
+
+    def recorded(cluster: TimeLapseCluster, to_s: float) -> None:
+        reached.append(to_s)
+        advance(cluster, to_s)
+
+    monkeypatch.setattr(TimeLapseCluster, "advance", recorded)
+    slow = policy(copy_rate=1e5, dead_broker_after_s=60.0)
+    outcome = try_policy(slow, trial(start(), 1, "dead:3@60s+1h"))
+    assert max(reached) == MIDNIGHT_MS / 1000 + HOUR_S
+    assert (outcome.runs, outcome.stopped_runs) == (0, 0)
 
 
 def test_moves_wait_for_the_hours_of_the_stop_rules() -> None:
