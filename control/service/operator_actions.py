@@ -216,9 +216,7 @@ class OperatorActions:
         except Exception as exc:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
-        self._end(record, AuditOutcome.DONE, result.message, loop)
-        text = f"{client.name}: {action}: {result.message}"
-        loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
+        self._done(record, client.name, result, loop)
         return result
 
     def reload(self, request: ActionRequest, peer: Peer) -> ActionResult:
@@ -317,9 +315,7 @@ class OperatorActions:
         except Exception as exc:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
-        self._end(record, AuditOutcome.DONE, result.message, loop)
-        text = f"{request.by}: {action}: {result.message}"
-        loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
+        self._done(record, request.by, result, loop)
         return replace(result, message="; ".join(filter(None, (result.message, warning))))
 
     # ---- the audit log
@@ -362,6 +358,12 @@ class OperatorActions:
             loop.warn(words, LogEvent.AUDIT_FAILED)
             return words
         return ""
+
+    def _done(self, record: AuditRecord, by: str, result: ActionResult, loop: "Loop") -> None:
+        """Record and log that an action has been done."""
+        self._end(record, AuditOutcome.DONE, result.message, loop)
+        text = f"{by}: {record.action}: {result.message}"
+        loop.note(text, LogEvent.OPERATOR_ACTION, plan_hash=result.plan_hash or None)
 
     def _end(self, record: AuditRecord, outcome: AuditOutcome, message: str, loop: "Loop") -> None:
         ended = {"at_ms": self._now_ms(), "outcome": outcome, "message": message}
