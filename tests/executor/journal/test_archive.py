@@ -404,14 +404,19 @@ def test_runs_of_the_last_day_are_downloaded_and_older_ones_on_request(fields: F
     assert result.among(MoveState.DONE)
 
 
-def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields) -> None:
-    at = fields()
+def interrupted_without_a_bucket(at: Field) -> Machine:
+    """A host whose run was killed, and is not archived."""
     at.site.folder = at.folder / "a"
     at.site.kill_at(9, made=True)
     with pytest.raises(Killed):
         at.site.run()
     at.site.stop_killing()
-    a = at.machine("a")
+    return at.machine("a")
+
+
+def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields) -> None:
+    at = fields()
+    a = interrupted_without_a_bucket(at)
     assert a.resume().state is RunState.DONE
     assert at.archived == a.journal
 
@@ -419,12 +424,7 @@ def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields)
 def test_a_damaged_journal_is_not_archived_until_it_is_repaired(fields: Fields) -> None:
     """A run that was begun without a bucket; missing records do not stop it."""
     at = fields()
-    at.site.folder = at.folder / "a"
-    at.site.kill_at(9, made=True)
-    with pytest.raises(Killed):
-        at.site.run()
-    at.site.stop_killing()
-    a = at.machine("a")
+    a = interrupted_without_a_bucket(at)
     (path,) = run_paths(a.folder)
     whole = path.read_bytes()
     path.write_bytes(whole[:40] + b"#" + whole[41:])
