@@ -1,9 +1,7 @@
 """All configurations of a few rows: which brokers hold each row, and which one leads."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb
 from typing import Final
 
@@ -11,12 +9,10 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.bounds.reduced_cost_fixing import open_choices
-from solver.cpsat.variables import Choices
 from solver.kernels.compiled import linked
 from solver.kernels.node_bound import Configurations
 from solver.kernels.problem_arrays import Columns, sum_loads_at
-from solver.problem.problem import Problem
-from solver.problem.rack_rule import keeps_racks
+from solver.problem.row_configurations import configurations_of
 from solver.search.local_search import LocalSearch
 
 
@@ -90,7 +86,7 @@ def list_configurations(local: LocalSearch) -> ConfigurationList | None:
     size = sum(comb(len(among[0][row]), int(problem.rf[row])) for row in rows)
     if not rows or size > MOST_CONFIGURATIONS or _equals(c, rows):
         return None
-    listed = [list(_configurations_of(problem, row, among)) for row in rows]
+    listed = [list(configurations_of(problem, row, among[0][row], among[1][row])) for row in rows]
     start = np.zeros(len(rows) + 1, np.int64)
     start[1:] = np.cumsum([len(each) for each in listed])
     brokers = np.full((start[-1], c.home.shape[1]), -1, np.int64)
@@ -122,25 +118,6 @@ def _equals(c: Columns, rows: list[int]) -> bool:
         for p in rows
     )
     return sum(n for n in found.values() if n > 1) > len(rows) * EQUALS
-
-
-def _configurations_of(
-    problem: Problem, row: int, among: Choices
-) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Configurations of a row that keep its own rules: brokers and cost."""
-    holders, leaders = among[0][row], set(among[1][row])
-    home = {b for b in problem.replicas[row].tolist() if b >= 0}
-    left = int(problem.may.must_go[row].sum())
-    for held in combinations(holders, int(problem.rf[row])):
-        if not keeps_racks(problem, row, held):
-            continue
-        new = max(0, len(set(held) - home) - left) * problem.costs.replica[row]
-        for leader in held:
-            if leader in leaders:
-                led = leader != problem.leader[row]
-                others = (b for b in held if b != leader)
-                price = float(new + led * problem.costs.leader)
-                yield (leader, *others), price
 
 
 def _linked(c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats) -> Configurations:

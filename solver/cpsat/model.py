@@ -1,14 +1,15 @@
 """The exact model, and the rounds in which it is solved and refined."""
 
-from math import inf
+import math
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from model.goals.goals import SolveLimits
+from solver.bounds.row_branching import branch_over_rows, is_tiny
 from solver.cpsat.constraints import post_constraints
 from solver.cpsat.objective import Objective, bound_of
-from solver.cpsat.stopping import Solutions, solve_stoppable
+from solver.cpsat.stopping import Solutions, proved_bound, solve_stoppable
 from solver.cpsat.symmetry import Symmetry
 from solver.cpsat.variables import Choices, Variables, make_variables
 from solver.problem.placement import Placement, is_allowed
@@ -45,6 +46,9 @@ FREE_PAIRS: Final = 1_000
 LEAST_SHARE: Final = 0.01
 """Least share of the search budget that one round gets."""
 
+SOON_SHARE: Final = PROOF_SHARE
+"""Share of the search budget after which a tiny problem is branched over rows."""
+
 MOST_REPEATS: Final = 50
 """Solutions in a row with the same placement that end a round: CP-SAT then lowers its
 costs one unit at a time towards their true value, which can take 2^40 solutions."""
@@ -64,8 +68,9 @@ def is_small(problem: Problem) -> bool:
 def solve_exactly(search: Search) -> None:
     """Solve the exact model in rounds until optimality is proved or the budget is exhausted.
 
-    Each round refines the piecewise linear squares at the plan found. Charges the building of the
-    model beyond `FREE_PAIRS`. Results are left in `search`: incumbent, bound and `infeasible`.
+    Each round refines the piecewise linear squares at the plan found. Tiny problems that are not
+    solved soon are branched over rows. Charges the building of the model beyond `FREE_PAIRS`.
+    Results are left in `search`: incumbent, bound and `infeasible`.
     Raises ValueError if CP-SAT rejects the model as invalid.
     """
     pairs_charged = max(0, pairs(search.problem) - FREE_PAIRS)
@@ -86,8 +91,15 @@ def solve_in_rounds(search: Search, work: float, open_choices: Choices | None = 
     if search.over():
         return
     model = ExactModel(search.problem, search.objective, open_choices)
+    soon = math.inf
+    if open_choices is None and is_tiny(search.problem, model.variables.holders):
+        soon = search.work + SOON_SHARE * search.limits.work
     while not search.near_enough and not search.over():
-        if not model.solve_round(search):
+        if search.work >= soon - LEAST_SHARE * search.limits.work:
+            soon = math.inf
+            if branch_over_rows(search):
+                break
+        elif not model.solve_round(search, soon):
             break
 
 
@@ -115,11 +127,12 @@ class ExactModel:
         """
         self.variables.hint(self._symmetry.ordered(placement))
 
-    def solve_round(self, search: Search) -> bool:
+    def solve_round(self, search: Search, soon: float = math.inf) -> bool:
         """Solve once, then add tangents at the plans found; return whether another round can help.
 
-        Uses up to the work left; placements, bound and `infeasible`, the latter only without an
-        incumbent, are left in `search`. Raises ValueError if CP-SAT rejects the model as invalid.
+        Uses up to the work left, and ends once the search has done `soon` work units. Placements,
+        bound and `infeasible`, the latter only without an incumbent, are left in `search`. Raises
+        ValueError if CP-SAT rejects the model as invalid.
         """
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
@@ -129,13 +142,15 @@ class ExactModel:
         cut_short = 0.0 < first < work and not self.problem.band
         if cut_short:
             work = max(first, LEAST_SHARE * search.limits.work)
+        if search.work < soon < search.work + work:
+            work, cut_short = soon - search.work, True
         share = 0.0 if first > 0.0 or self.problem.band else search.limits.gap_share
         probes = not self.problem.band
         status, solver, found = self._solve(search, work, rate, cuts, share, probes=probes)
         if status == cp_model.INFEASIBLE:
             search.infeasible = search.best is None
             return False
-        search.prove(bound_of(solver.best_objective_bound, self.objective.units))
+        search.prove(bound_of(proved_bound(solver), self.objective.units))
         finer = [self.objective.refine(p) for p in (search.best, found.last) if p]
         if found.stuck and self._follows_hints:
             self._follows_hints = False
@@ -155,7 +170,7 @@ class ExactModel:
         status, solver, _ = self._solve(search, work, CUTS_WORK, cuts=1)
         if status == cp_model.INFEASIBLE:
             return self.objective.most
-        return bound_of(solver.best_objective_bound, self.objective.units)
+        return bound_of(proved_bound(solver), self.objective.units)
 
     def _solve(
         self,
@@ -214,9 +229,9 @@ class _Placements(Solutions):
         self.last = found
         problem = self._search.problem
         # The model's tolerance is wider by its rounding.
-        if problem.most_excess == inf or is_allowed(problem, found):
+        if problem.most_excess == math.inf or is_allowed(problem, found):
             self._search.offer(found)
-        if self.stuck:
+        if self.stuck or self._search.near_enough:
             self.stop_search()
 
 
@@ -228,6 +243,10 @@ def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     # A higher limit makes presolve of 9.15 prove wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0
+    # Pins, brokers that may not lead and more make a sum over brokers constant. The new
+    # propagation moves two bounds of such a sum towards each other, one unit at a time, within one
+    # step: minutes and gigabytes, whatever the budget.
+    solver.parameters.new_linear_propagation = False
     solver.parameters.num_workers = 1
     # CP-SAT would leave the process with Ctrl-C's default action: immediate death.
     solver.parameters.catch_sigint_signal = False

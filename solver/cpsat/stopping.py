@@ -1,11 +1,15 @@
 """CP-SAT within a search budget, stopped when the observer asks."""
 
+import logging
+import math
 import threading
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from solver.budget import Budget
+
+log = logging.getLogger("plimsoll.solver")
 
 POLL_S: Final = 0.05
 """Seconds between two checks whether the observer asks to stop."""
@@ -49,22 +53,37 @@ def solve_stoppable(
 ) -> cp_model.CpSolverStatus:
     """Run CP-SAT, charge its work to the budget, and stop it on the observer's request.
 
-    Returns CP-SAT's status; the caller sets the solver's own limit of time. `found` is called with
-    each solution, and its `most` is set. `rate` is work units per unit of CP-SAT's deterministic
-    time. A thread polls the observer between solutions; unless that asks to stop, the result does
-    not depend on it.
+    Returns CP-SAT's status, UNKNOWN where memory ran out; the caller sets the solver's own limit of
+    time. `found` is called with each solution, and its `most` is set. `rate` is work units per unit
+    of CP-SAT's deterministic time. A thread polls the observer between solutions; unless that asks
+    to stop, the result does not depend on it.
     """
     found = found or Solutions()
     found.most = FREE_SOLUTIONS + budget.work_left / WORK_OF_SOLUTION
     over = threading.Event()
     poller = threading.Thread(target=_poll, args=(budget, solver, over), daemon=True)
     poller.start()
+    # After an error all that was allowed counts as done, so that no other round follows.
+    spent = min(rate * solver.parameters.max_deterministic_time, budget.work_left)
     try:
-        return _solve(solver, model, found)
+        status = _solve(solver, model, found)
+        spent = rate * solver.response_proto.deterministic_time
+        return status
+    except MemoryError:
+        log.warning("an exact step of the solve ended without a result, for want of memory")
+        return cp_model.UNKNOWN
     finally:
         over.set()
         poller.join()
-        budget.work += rate * solver.response_proto.deterministic_time + found.work
+        budget.work += spent + found.work
+
+
+def proved_bound(solver: cp_model.CpSolver) -> float:
+    """Return the bound of the objective that CP-SAT proved, -inf where it has no response."""
+    try:
+        return solver.best_objective_bound
+    except RuntimeError:
+        return -math.inf
 
 
 def _solve(

@@ -45,6 +45,7 @@ def searched(snapshot: Snapshot, given_goals: Goals) -> LocalSearch | None:
     price=st.sampled_from([0.01, 0.3]),
     capacity=st.sampled_from([None, 30.0]),
 )
+@pytest.mark.slow
 def test_plan_and_bound_meet_at_the_least_f_of_all_placements(
     rows: list[Row], drained: bool, price: float, capacity: float | None
 ) -> None:
@@ -68,6 +69,7 @@ def test_plan_and_bound_meet_at_the_least_f_of_all_placements(
 
 @settings(max_examples=15, deadline=None)
 @given(rows=ROWS, price=st.sampled_from([0.01, 0.3]))
+@pytest.mark.slow
 def test_numbers_of_moves_prove_no_more_than_all_placements_do(
     rows: list[Row], price: float
 ) -> None:

@@ -157,6 +157,7 @@ def large_partitions_of_ten_brokers(seed: int) -> LargePartitionTree:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.slow
 def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None:
     tree = large_partitions_of_ten_brokers(seed)
     before = tree.starts
@@ -168,6 +169,7 @@ def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None
     assert all(s.bound >= search.price_bound - tree.choices.decided for s in tree.starts)
 
 
+@pytest.mark.slow
 def test_branch_and_bound_is_reproducible() -> None:
     first, second = (large_partitions_of_ten_brokers(2), large_partitions_of_ten_brokers(2))
     first.grow(0.5)
