@@ -34,6 +34,7 @@ from solver.repair.repair import find_repair
 from solver.report.build_plan import build_plan
 from solver.report.proof_status import limited_by, verdict
 from solver.report.result import Result
+from solver.search.leaders_only import offer_leader_changes
 from solver.search.local_search import search_locally
 from solver.search.neighbourhoods import largest_first
 from solver.search.observer import SolveObserver
@@ -73,6 +74,13 @@ PROVABLE_PAIRS: Final = 2_000
 
 BUT_DIRECTORIES: Final = "proved optimal but for log directories"
 """What ended a solve whose bound does not include the cost of log directories."""
+
+NO_START: Final = "local search found no placement to start from"
+NO_GAIN: Final = "local search gains no more with any of its settings"
+"""What ended a solve whose last part was the local search."""
+
+OPEN: Final = "ended with the gap open"
+"""What ended a solve, after the name of its last part."""
 
 log = logging.getLogger("plimsoll.solver")
 
@@ -130,6 +138,7 @@ def _repair(search: Search) -> None:
     search.problem = repair.problem
     search.work += repair.work
     search.unrepaired, search.repaired_most = repair.unrepaired, repair.proved
+    search.repair_cut = repair.cut
     if repair.placement is not None:
         search.offer(repair.placement)
 
@@ -173,9 +182,12 @@ def _search(search: Search) -> None:
     if problem.band:
         _evacuate(search)
         solve_band(search)
+        search.ended = f"search within the tolerance band {OPEN}"
     elif is_small(problem):
         solve_exactly(search)
+        search.ended = f"exact model {OPEN}"
     else:
+        offer_leader_changes(search)
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:
         part = search.part(TIDYING_SHARE * search.limits.work)
@@ -205,14 +217,20 @@ def _approximate(search: Search) -> None:
     share = 1.0 if not wholes else SEARCH_SHARE if few else LARGE_SEARCH_SHARE
     share = PROVABLE_SEARCH_SHARE if provable else share
     local = search_locally(search, search.work_left * share)
+    search.ended = NO_START if local is None else NO_GAIN
     if local is None:
         if search.best is None and few:
             solve_exactly(search)
+            search.ended = f"exact model {OPEN}"
     elif not search.over() and provable:
-        if not branch_and_bound(local):
+        if branch_and_bound(local):
+            search.ended = f"branch and bound {OPEN}"
+        else:
             prove_over_open_choices(local)
+            search.ended = f"exact model of the open choices {OPEN}"
     elif not search.over() and wholes:
         improve_bound(local, search.work_left)
+        search.ended = f"search for a better bound {OPEN}"
 
 
 def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from model.exchange.confluent_placement import USER_TOPICS
 from model.goals.goals import RackRule
 from model.names import Names
-from model.snapshot.snapshot import BrokerState, Resource
-from model.units import bytes_text, count_text, percent_text, seconds_text
+from model.snapshot.snapshot import TAKING, BrokerState, Resource
+from model.units import bytes_text, count_text, seconds_text, share_text
 from solver.infeasible.assumptions import BUDGETS, Barriers, Requirement, RequirementKind
 from solver.infeasible.minimal_conflict import Conflict
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
@@ -128,6 +128,8 @@ def _requirement_texts(
             yield from (staying_text(int(problem.may.kept_by(r).sum()), r) for r in reasons)
         case RequirementKind.BUDGET:
             yield from (f"the budget is {budget_text(problem, t)}" for t in requirements)
+            if any(BUDGETS[t.at] == "bytes" for t in requirements):
+                yield from _unknown_sizes(problem, rows)
         case RequirementKind.REPLICA_LIMIT:
             limit = problem.goals.replicas_per_broker
             yield f"a broker may hold at most {count_text(limit, 'replica')}"
@@ -141,7 +143,22 @@ def _states(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[s
         by_state[problem.snapshot.header.brokers[requirement.at].state].append(requirement.at)
     for state, positions in sorted(by_state.items()):
         ids = [str(problem.brokers[b]) for b in positions]
-        yield f"{named('broker', ids)} {_be(ids)} {state.words}"
+        if state in TAKING:
+            # Nothing else forbids a replica on such a broker.
+            yield f"a log directory of {named('broker', ids)} has failed"
+        else:
+            yield f"{named('broker', ids)} {_be(ids)} {state.words}"
+
+
+def _unknown_sizes(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
+    """Partitions among these whose size is unknown, so that no budget of bytes allows a copy."""
+    local = problem.snapshot.partitions.local_bytes
+    unknown = [str(problem.snapshot.id(r)) for r in rows if local[r] < 0 and not problem.shared[r]]
+    if len(unknown) > MOST_NAMED:
+        yield f"the sizes of {count_text(len(unknown), 'partition')} are unknown"
+    elif unknown:
+        sizes = "size" if len(unknown) == 1 else "sizes"
+        yield f"the {sizes} of {listed(unknown)} {_be(unknown)} unknown"
 
 
 def _capacities(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[str]:
@@ -150,8 +167,8 @@ def _capacities(problem: Problem, requirements: Sequence[Requirement]) -> Iterat
         resource = problem.snapshot.header.resources[requirement.part]
         by_resource[resource].append(str(problem.brokers[requirement.at]))
     for resource, ids in by_resource.items():
-        limit = percent_text(problem.goals.limit_of(resource))
-        yield f"{named('broker', ids)} may be filled to {limit} in {resource}"
+        limit = share_text(problem.goals.limit_of(resource))
+        yield f"{named('broker', ids)} may be filled to {limit} in {resource.words}"
 
 
 def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.goals.rack_placement import ReplicaPlacement
 from model.plan.remaining import load_text
+from model.snapshot.snapshot import dimension_words
 from model.units import count_text
 from solver.budget import Budget
 from solver.infeasible.assumptions import Barriers
@@ -88,8 +89,8 @@ def _insufficient_capacity(problem: Problem) -> Iterator[str]:
     for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
         key = problem.dimensions[d].key
         yield (
-            f"the brokers that may hold load are allowed {load_text(key, allowed[d])} of {key} "
-            f"together, but they have to carry {load_text(key, total[d])}"
+            f"the brokers that may hold load are allowed {load_text(key, allowed[d])} of "
+            f"{dimension_words(key)} together, but they have to carry {load_text(key, total[d])}"
         )
 
 

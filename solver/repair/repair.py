@@ -47,11 +47,26 @@ from solver.search.observer import SolveObserver
 SHARE: Final = 0.2
 """Share of the search budget that repairs may take."""
 
+MOVING_SHARE: Final = 0.8
+"""The same while changes still relieve brokers over their limits, which come first."""
+
 EXPLAINING_SHARE: Final = 0.25
 """Share of that which may be added to explain why racks are not repaired."""
 
 WORK_PER_TRY: Final = 1e-6
 """Work units of one configuration or pair tried; measured."""
+
+WORK_PER_ROW: Final = 1e-7
+"""Work units for ordering one row of a broker by how much it relieves it; measured."""
+
+ROWS_AT_A_TIME: Final = 16
+"""Rows of a broker tried for one change, those that relieve it most."""
+
+ROWS_PER_ORDER: Final = 1_000
+"""Rows of a broker for each change that one ordering serves, so that large ones cost no more."""
+
+BULK_PAIRS: Final = 30_000
+"""Movable rows x brokers from which on single changes are made in bulk."""
 
 MOST_PAIRS: Final = 1_000_000
 """Exchanges tried for one broker at a time."""
@@ -87,6 +102,9 @@ class Repair:
     """Rows that may move and still share racks, with the reason."""
     work: float = 0.0
     """Work units spent."""
+    cut: bool = False
+    """The share of the budget ended while a broker was over a limit and changes were left to try.
+    """
 
     @property
     def placement(self) -> Placement | None:
@@ -98,9 +116,10 @@ class Repair:
 def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) -> Repair:
     """Repair what can be repaired, within a share of the search budget.
 
-    The share is `SHARE` of `limits.work`, plus what reasons take. Nothing is repaired where no
-    placement was found for the forced rows. Raises AssertionError if a repair breaks a rule,
-    which is a bug, and ValueError if CP-SAT rejects its model as invalid.
+    The share is `SHARE` of `limits.work`, or `MOVING_SHARE` while changes relieve brokers over a
+    limit, plus what reasons take. Nothing is repaired where no placement was found for the forced
+    rows. Raises AssertionError if a repair breaks a rule, which is a bug, and ValueError if CP-SAT
+    rejects its model as invalid.
     """
     broken = repairable(problem)
     if not is_broken(problem):
@@ -118,11 +137,13 @@ def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) 
     if not is_allowed(kept, found):
         raise AssertionError("a repair breaks a rule")
     left = np.flatnonzero(broken & sharing(problem, found.replicas))
+    proved = proved or _is_proved_by_sums(problem, broken, found)
     return Repair(
         problem=kept,
-        proved=proved or _is_proved_by_sums(problem, broken, found),
+        proved=proved,
         unrepaired=dict(zip(left.tolist(), task.reasons(found, left), strict=True)),
         work=budget.work,
+        cut=task.cut and not proved,
     )
 
 
@@ -189,6 +210,8 @@ class _RepairSearch:
 
     def __init__(self, problem: Problem, broken: Bools, budget: Budget) -> None:
         self._problem, self._broken, self._budget = problem, broken, budget
+        self.cut = False
+        """The budget ended while brokers were over limits and changes were left to try."""
 
     def run(self) -> Placement | None:
         """Return the placement found; None where a forced row has no place."""
@@ -222,7 +245,11 @@ class _RepairSearch:
         return state
 
     def _limits(self, state: State) -> State:
-        """Take load off the brokers over a limit, the worst first."""
+        """Take load off the brokers over a limit, the worst first.
+
+        In large clusters all single changes come first, in bulk; in others exchanges, which can
+        make room for more, are tried in between.
+        """
         problem = self._problem
         here = sharing(problem, placement_of(problem, state.at).replicas)
         c = find_columns(_forced_to_change(problem, np.flatnonzero(self._broken & ~here)))
@@ -230,13 +257,63 @@ class _RepairSearch:
         most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
         m = new_limits(problem.limit[:, limited], most, c.home.shape[1])
         state = new_state(c, state.at)
+        share = self._budget.limits
+        if pairs(problem) >= BULK_PAIRS:
+            longest = share.work / SHARE * MOVING_SHARE
+            self._budget.limits = _with_work(share, longest)
+            self._move_in_bulk(c, state, m)
+            # Exchanges have the usual share besides.
+            after = min(longest, self._budget.work + share.work)
+            self._budget.limits = _with_work(share, after)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
         while rest and not self._budget.over():
             rest.sort(key=lambda b: (-excess_of(state, m, b), b))
             if not self._relieved(c, state, m, rest[0]):
                 rest.pop(0)
             rest = [b for b in rest if excess_of(state, m, b) > ROUNDING]
+        self.cut = bool(rest)
+        self._budget.limits = share
         return state
+
+    def _move_in_bulk(self, c: Columns, state: State, m: Limits) -> None:
+        """Make single changes while they relieve a broker, the worst first."""
+        excess = np.array([excess_of(state, m, b) for b in range(len(c.scale))])
+        on = _rows_by_broker(c, state, excess > ROUNDING)
+        while on and not self._budget.over():
+            worst = max(on, key=lambda b: (excess[b], -b))
+            relieved = self._relieve_once(c, state, m, worst, on[worst])
+            excess[worst] = excess_of(state, m, worst)
+            if not relieved or excess[worst] <= ROUNDING:
+                del on[worst]
+
+    def _relieve_once(self, c: Columns, state: State, m: Limits, b: int, on: "_Ordered") -> bool:
+        """Make one change for broker b, whose rows are `on`.
+
+        Returns False where no single change relieves it any further.
+        """
+        budget = self._budget
+        while not budget.over():
+            if on.left == 0:
+                on.order(c, state, m, b)
+                budget.work += WORK_PER_ROW * len(on.rows)
+            some = on.rows[on.first : on.first + ROWS_AT_A_TIME]
+            if not len(some):
+                if on.left == on.serves:
+                    return False
+                on.left = 0
+                continue
+            before = int(m.tried[0])
+            row = relieve(c, state, m, b, some)
+            budget.work += WORK_PER_TRY * (int(m.tried[0]) - before + len(some))
+            if row < 0:
+                on.first += len(some)
+                continue
+            reassign(c, state, row, m.at.copy())
+            on.left -= 1
+            if not (state.at[row] == b).any():
+                on.rows = on.rows[on.rows != row]
+            return True
+        return True
 
     def _relieved(self, c: Columns, state: State, m: Limits, b: int) -> bool:
         """Make one change, or else one exchange, for broker b; return whether one was made."""
@@ -332,6 +409,44 @@ def _relaxed_columns(c: Columns) -> Iterator[tuple[str, Columns]]:
     yield "budgets", changed(c, budgets=free)
     yield "limits", changed(c, **anything)
     yield "both", changed(c, budgets=free, **anything)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Ordered:
+    """The rows on a broker over its limits, in an order that serves several changes."""
+
+    rows: Ints
+    first: int = 0
+    """Rows before this one were tried in vain."""
+    left: int = 0
+    """Changes that the order still serves."""
+    serves: int = 0
+    """The same when it was made."""
+
+    def order(self, c: Columns, state: State, m: Limits, b: int) -> None:
+        """Put those rows first whose loss lowers the excess of broker b most; the cheapest first.
+
+        One order serves all changes where only replicas are too many, which weigh the same.
+        """
+        leads = (state.at[self.rows, 0] == b)[:, None]
+        load = np.where(leads, c.limit_lead[self.rows], c.limit_follow[self.rows])
+        beyond = np.maximum(0.0, state.used[b] - m.cap[b])
+        gone = (np.minimum(load, beyond) / m.cap[b]).sum(axis=1)
+        self.rows = self.rows[np.lexsort((c.price[self.rows], -gone))]
+        count = len(self.rows)
+        self.left = self.serves = 1 + count // ROWS_PER_ORDER if beyond.any() else count
+        self.first = 0
+
+
+def _rows_by_broker(c: Columns, state: State, of: Bools) -> dict[int, _Ordered]:
+    """The rows on each of some brokers, (B,), that may change, in ascending order."""
+    movable = (c.free & c.led)[:, None] & (state.at >= 0)
+    row, slot = np.nonzero(movable & of[state.at])
+    broker = state.at[row, slot]
+    order = np.argsort(broker, kind="stable")
+    ends = np.searchsorted(broker[order], np.arange(len(of) + 1))
+    brokers = np.flatnonzero(of).tolist()
+    return {b: _Ordered(rows=row[order[ends[b] : ends[b + 1]]]) for b in brokers}
 
 
 def _with_work(limits: SolveLimits, work: float) -> SolveLimits:

@@ -8,7 +8,7 @@ from model.files import rounded
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan
 from model.plan.proposal import Change, Proposal
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot, dimension_words
 from solver.problem.placement import Placement, change_costs, deviations, loads_of, row_shift
 from solver.problem.problem import Problem
 from solver.report.reasons import deviation_text, main_effect
@@ -235,8 +235,8 @@ def _shifts(
     further, after, broker, key, before = max(changes, default=(0.0, 0.0, 0, "", 0.0))
     if further > 0:
         yield (
-            f"broker {broker} would be {deviation_text(after)} in {key}, with the plan "
-            f"it is {deviation_text(before)}"
+            f"broker {broker} would be {deviation_text(after)} in {dimension_words(key)}, "
+            f"with the plan it is {deviation_text(before)}"
         )
 
 

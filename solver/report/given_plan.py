@@ -27,7 +27,8 @@ def given_plan(
     Whether the rules allow that is not checked, and no bound is proved. `reason`: of each move.
     `dirs`: log directories by row and broker; replicas of these rows without one keep theirs, or
     are left to the broker. Changing them is free, so that goals must empty the present ones.
-    Raises KeyError for a broker that the snapshot does not have.
+    Raises KeyError for a broker that the snapshot does not have, and for a row that may not stay as
+    it is, is not given and not deferred by the goals.
     """
     problem = compile_problem(snapshot, goals)
     replicas, leader = problem.replicas.copy(), problem.leader.copy()

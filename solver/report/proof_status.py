@@ -106,31 +106,38 @@ def unmet_reason(search: Search, placement: Placement) -> str:
 def limited_by(search: Search) -> str:
     """Return what ended a solve, for `Plan.limited_by`.
 
-    A proof, a request to stop, a small gap, the search budget, or that no step closes the gap
-    further.
+    A proof, a request to stop, a small gap, the search budget or its share for repairs, or else
+    the part of the search that ended last: `Search.ended`.
     """
     if search.infeasible:
         return "proved infeasible"
     if search.near_to and not search.proved:
         return f"kept near plan {search.near_to[:12]}"
-    if search.proved and not search.repaired_most:
-        return "proved optimal among plans that repair as much"
-    if search.proved and not search.least_excess:
-        return "proved optimal among plans that come as close to the tolerance"
     if search.proved:
-        return "proved optimal"
+        return "proved optimal" + _among(search)
     gap = search.objective - search.bound
     near = gap <= search.limits.gap_share * abs(search.objective)
     if search.optimal_without_tolerance and not near and gap > search.noise:
         return "the bound leaves out the tolerance"
     if search.stopped:
         return "stopped"
+    if search.repair_cut:
+        return f"search budget for repairs exhausted, a share of {work_text(search.limits.work)}"
     if search.near_enough or search.optimal_without_tolerance:
         share = f"{100 * search.limits.gap_share:g} % of F"
         return f"gap within {share if near else 'the noise of the loads'}"
     if search.exhausted or search.work_left <= 0:
         return f"search budget exhausted ({work_text(search.limits.work)})"
-    return "no step of the search closes the gap further"
+    return search.ended or "no step of the search closes the gap further"
+
+
+def _among(search: Search) -> str:
+    """Of which plans a proved one is the best; empty for all."""
+    if not search.repaired_most:
+        return " among plans that repair as much"
+    if not search.least_excess:
+        return " among plans that come as close to the tolerance"
+    return ""
 
 
 def work_text(work: float) -> str:

@@ -1,9 +1,22 @@
 """The result of a solve, with or without a plan."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from model.plan.plan import Plan, PlanStatus
+from model.plan.remaining import remaining_text
+from model.snapshot.snapshot import in_words
 from model.units import count_text
+
+FEW_LIMITS: Final = 3
+"""Limits that stay exceeded which a summary names; the plan has them all."""
+
+_OUTCOMES: Final = {
+    PlanStatus.ALREADY_BALANCED: "already balanced",
+    PlanStatus.INFEASIBLE: "no placement keeps every rule",
+    PlanStatus.NONE_IN_TIME: "the search ended before a plan was found",
+}
+"""How a summary begins; the other statuses are words as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +48,26 @@ class Result:
 
         Without a plan, or without moves in it, only the status and the reasons.
         """
-        why = "; ".join((*self.reasons, *self.relaxation))
+        why = in_words("; ".join((*self._short_reasons(), *self.relaxation)))
+        outcome = _OUTCOMES.get(self.status, self.status.value)
         if self.best is None:
-            return f"{self.status}: {why or 'no reason known'}"
+            return f"{outcome}: {why or 'no reason known'}"
         plan = self.best
         if not plan.moves:
-            return f"{self.status}: {why or 'nothing has to move'}"
+            return f"{outcome}: {why or 'nothing has to move'}"
         return (
-            f"{self.status}: {count_text(len(plan.moves), 'move')}, imbalance "
+            f"{outcome}: {count_text(len(plan.moves), 'move')}, imbalance "
             f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "
             f"bound {plan.bound:.4g}"
         ) + (f"; {why}" if why else "")
+
+    def _short_reasons(self) -> tuple[str, ...]:
+        """The reasons, with the first few of the limits that stay exceeded and the number left."""
+        over = () if self.best is None else self.best.over_limit
+        limits = tuple(remaining_text(over, ()))
+        begin = self.reasons.index(limits[0]) if limits and limits[0] in self.reasons else 0
+        end = begin + len(limits)
+        if self.reasons[begin:end] != limits:
+            return self.reasons
+        few = remaining_text(over, (), FEW_LIMITS)
+        return (*self.reasons[:begin], *few, *self.reasons[end:])

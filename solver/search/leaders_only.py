@@ -9,8 +9,9 @@ from model.plan.plan import LeadersOnly
 from solver.kernels.leader_changes import largest_gain, sweep_leaders
 from solver.kernels.move_deltas import new_state
 from solver.kernels.problem_arrays import find_columns, placement_of
-from solver.problem.placement import Placement, objective, usage
+from solver.problem.placement import Placement, is_allowed, objective, usage
 from solver.problem.problem import Problem, compile_problem
+from solver.search.search import Search
 
 THRESHOLD_RATIO: Final = 0.5
 """Ratio of two successive thresholds, so that profitable changes come first."""
@@ -19,6 +20,25 @@ LAST_THRESHOLD: Final = 0.01
 """The last threshold, as a share of the cost of a leader change."""
 
 MOST_SWEEPS: Final = 40
+
+WORK_PER_ROW: Final = 2e-6
+"""Work units of the descent for each row; measured."""
+
+
+def offer_leader_changes(search: Search) -> None:
+    """Offer the descent over leader changes, where a plan may consist of nothing else.
+
+    The local search, which weighs replica moves, misses many of these changes where partitions
+    are many.
+    """
+    problem = search.problem
+    others = problem.may.forced.any() or problem.start is not None or problem.band
+    if others or problem.goals.budgets.replica_moves != 0 or search.over():
+        return
+    search.work += min(WORK_PER_ROW * len(problem.leader), search.work_left)
+    placement = _descend(problem)
+    if is_allowed(problem, placement):
+        search.offer(placement)
 
 
 def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | None:

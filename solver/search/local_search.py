@@ -201,6 +201,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         _anneal(local, ARMS[first:] + ARMS[:first], end)
         if search.near_enough or search.over(end):
             break
+    _go_on_from_repair(local, end)
     return True
 
 
@@ -436,6 +437,24 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
             offered_at = search.work
     local.state = new_state(local.columns, local.state.at)
     offer(local)
+
+
+def _go_on_from_repair(local: LocalSearch, end: float) -> None:
+    """After a repair, anneal on at the prices of the best plan's deviations, until no arm gains.
+
+    The relaxation knows no limits. Where a repair keeps rows away from where it wants them, its
+    prices are not those at which others make up for that.
+    """
+    search, c = local.search, local.columns
+    if search.problem.start is None or not len(local.relaxation.rows):
+        return
+    _adopt_best(local)
+    idle = 0
+    while idle < len(ARMS) and not search.near_enough and not search.over(end):
+        before = search.objective
+        local.around.follow(np.where(c.holding[:, None], 2.0 * c.weight * local.state.v, 0.0))
+        _anneal(local, ARMS[idle:] + ARMS[:idle], end)
+        idle = 0 if search.objective < before - NOTHING else idle + 1
 
 
 def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:

@@ -148,7 +148,7 @@ def _costs(
         follow += c.follow[rows, d, None] * q[:, d]
         led += (c.lead[rows, d] - c.follow[rows, d])[:, None] * q[:, d]
     home = problem.home[rows]
-    new = np.full((len(rows), len(sets)), -problem.may.must_go[rows].sum(axis=1)[:, None])
+    new = np.full((len(rows), len(sets)), -problem.may.least_new[rows][:, None])
     held = np.zeros(new.shape)
     for k in range(sets.shape[1]):
         new += ~home[:, sets[:, k]]

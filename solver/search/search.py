@@ -52,6 +52,10 @@ class Search(Budget):
     """Rows that may move but still share racks, with the reason."""
     repaired_most: bool = True
     """Proved that no allowed plan repairs more."""
+    repair_cut: bool = False
+    """The share of the budget for repairs ended with brokers over limits and changes to try."""
+    ended: str = ""
+    """Clause on the part of the search that ran last and ended of its own accord."""
     near_to: str = ""
     """Hash of the earlier plan that the incumbent was kept near to; empty for none."""
     _judged: Placement | None = None

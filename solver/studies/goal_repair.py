@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot.snapshot import Bools, BrokerState
+from model.snapshot.snapshot import TAKING, Bools, BrokerState
 from model.units import count_text
 from solver.budget import Budget
 from solver.cpsat.stopping import solve_stoppable
@@ -272,7 +272,7 @@ def _raised_words(problem: Problem, requirement: Requirement, limit: int) -> str
         return f"with {count_text(limit, 'replica')} per broker"
     resource = problem.snapshot.header.resources[requirement.part]
     now = 100 * problem.goals.limit_of(resource)
-    return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
+    return f"with a capacity limit of {limit} % in {resource.words} (now {now:.4g} %)"
 
 
 def _group(requirement: Requirement) -> Requirement:
@@ -288,6 +288,8 @@ def _without_state(problem: Problem, broker: int) -> str:
         return f"without draining broker {found.id}"
     if found.state is BrokerState.DEAD:
         return f"with broker {found.id} back alive"
+    if found.state in TAKING:
+        return f"with the failed log directory of broker {found.id} working again"
     return f"with broker {found.id} no longer {found.state.words}"
 
 

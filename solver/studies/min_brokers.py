@@ -16,7 +16,7 @@ import numpy as np
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.remaining import load_text
-from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot
+from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot, dimension_words
 from model.snapshot.what_if import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.units import count_text
 from solver.budget import Budget
@@ -266,10 +266,12 @@ def _bounds(problem: Problem) -> Iterator[BrokerBound]:
         few = _enough(allowed, everywhere, total)
         room = _words_of_room(problem, d)
         load = load_text(dimension.key, total)
-        words = f"{load} of {dimension.key} have to be carried, {room}"
+        words = f"{load} of {dimension_words(dimension.key)} have to be carried, {room}"
         yield BrokerBound(brokers=few, words=words)
         large = too_large_to_share(items, _largest(problem, allowed))
-        words = f"partitions too large in {dimension.key} to share a broker, {room}"
+        words = (
+            f"partitions too large in {dimension_words(dimension.key)} to share a broker, {room}"
+        )
         yield BrokerBound(brokers=large, words=words)
     yield _rack_bound(problem, carried)
 
@@ -281,7 +283,7 @@ def _too_large(problem: Problem) -> str:
         if most > _largest(problem, problem.limit[:, d]) * (1 + CAPACITY_SLACK):
             room = _words_of_room(problem, d)
             load = load_text(dimension.key, most)
-            return f"one partition alone carries {load} of {dimension.key}, {room}"
+            return f"one partition alone carries {load} of {dimension_words(dimension.key)}, {room}"
     return ""
 
 

@@ -1,9 +1,11 @@
 """Excess over the tolerance that no allowed plan avoids, and what forces it.
 
-Three bounds that need no search, at any size: what the rack rule keeps in a rack, what partitions
-that may not move keep on a broker, and a partition that is too large for any broker.
+Four bounds that need no search, at any size: what the rack rule keeps in a rack, what partitions
+that may not move keep on a broker, a partition that is too large for any broker, and a total that
+has nowhere else to go because some brokers may not lead, or hold, their share of it.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -41,7 +43,7 @@ def forced_excess(problem: Problem) -> ForcedExcess:
     """Find excess over the tolerance that every allowed plan has.
 
     What racks and single brokers force adds up over them. The largest partition counts on its
-    own, as it may be on any broker.
+    own, as it may be on any broker, and so does what the totals force.
     """
     if not problem.may.holding.any() or not (problem.weight > 0).any():
         return NOTHING_FORCED
@@ -50,6 +52,11 @@ def forced_excess(problem: Problem) -> ForcedExcess:
     for part in _large_partitions(problem):
         if part.excess > total:
             parts, total = [part], part.excess
+    divided = _divided(problem)
+    if divided.excess > total + EDGE:
+        # The reason of a smaller bound still holds.
+        reason = max(parts, key=lambda part: part.excess).reason if parts else ""
+        return ForcedExcess(excess=divided.excess, reason=reason)
     if total <= EDGE:
         return NOTHING_FORCED
     return ForcedExcess(excess=total, reason=max(parts, key=lambda part: part.excess).reason)
@@ -179,6 +186,52 @@ def _large_partitions(problem: Problem) -> Iterator[ForcedExcess]:
             reason=f"{topic}-{int(columns.partition[row])} alone puts its leader at least "
             f"{percent_text(deviation)} above the average {_of(problem, k)}",
         )
+
+
+def _divided(problem: Problem) -> ForcedExcess:
+    """What is left if each total could be divided at will among the brokers that may take it."""
+    may = problem.may
+    there = may.holding[problem.replicas] | (problem.replicas < 0)
+    if (~there).any() or (may.alive & ~may.holding).any() or (problem.leader < 0).any():
+        # Load may be on brokers that are not balanced.
+        return NOTHING_FORCED
+    free = may.fixed_reason == 0
+    fixed = problem.loads_of_rows(np.flatnonzero(~free))[:, problem.column]
+    holding = np.flatnonzero(may.holding)
+    excess = 0.0
+    for k in np.flatnonzero(problem.weight > 0).tolist():
+        lead, follow = (of[:, problem.column[k]] for of in (problem.lead, problem.follow))
+        held = np.where(problem.may_lead, np.maximum(lead, follow)[:, None], 0.0)
+        held = np.maximum(held, np.where(problem.hold, follow[:, None], 0.0))
+        least = fixed[holding, k] * (1 - ROUNDING)
+        most = (fixed[holding, k] + held[free][:, holding].sum(axis=0)) * (1 + ROUNDING)
+        total = float(problem.loads_of_rows(np.arange(len(lead)))[:, problem.column[k]].sum())
+        slope, tolerance = problem.slope[holding, k], float(problem.tolerance[k])
+        if (slope > 0.0).all():
+            beyond = _least_beyond(least, most, total, slope, tolerance)
+            excess += float(problem.weight[k]) * beyond
+    return ForcedExcess(excess=excess * (1 - ROUNDING), reason="")
+
+
+def _least_beyond(
+    least: Floats, most: Floats, total: float, slope: Floats, tolerance: float
+) -> float:
+    """Least sum of deviations beyond the tolerance, where loads from `least` to `most` are `total`.
+
+    All but `total`, and the result as a share of the mean, are (B,) of balanced brokers. A load
+    costs -slope up to the tolerance, then nothing, and slope beyond it, so that filling brokers
+    by rising cost is exact.
+    """
+    low, high = (1.0 - tolerance) / slope, (1.0 + tolerance) / slope
+    rest = total - float(least.sum())
+    cost = float((np.maximum(0.0, np.maximum(low - least, least - high)) * slope).sum())
+    ends = (least, np.clip(low, least, most), np.clip(high, least, most), np.maximum(least, most))
+    rooms = np.concatenate([after - before for before, after in itertools.pairwise(ends)])
+    costs = np.concatenate([-slope, np.zeros(len(slope)), slope])
+    for piece in np.argsort(costs, kind="stable").tolist():
+        taken = min(float(rooms[piece]), max(0.0, rest))
+        cost, rest = cost + taken * float(costs[piece]), rest - taken
+    return max(0.0, cost)
 
 
 def _replicas_in_racks(problem: Problem) -> tuple[Ints, Ints]:

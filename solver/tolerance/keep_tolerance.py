@@ -166,8 +166,9 @@ class _Closest:
         self.forced = forced_excess(problem)
         self.unreachable = self.forced.excess > EDGE
         if is_small(problem):
-            self._least_excess(most)
-            self.proved = self.proved or self.excess <= 0.0
+            if not self._is_closest():
+                self._least_excess(most)
+            self.proved = self.proved or self._is_closest()
             return
         annealing = ExcessAnnealing(problem, search.limits.seed)
         end = search.work + most

@@ -36,6 +36,7 @@ def plan_bytes(name: str, work: float = SolveLimits().work) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_fixture_is_planned_to_the_optimum(name: str) -> None:
     """Proved to 1e-6 of F, without a violation, and sealed."""
     plan = plan_of(name)
@@ -76,6 +77,7 @@ def test_the_plan_of_the_demo_is_known_to_the_byte(snapshot: SnapshotAssertion) 
 
 
 @pytest.mark.parametrize("name", ["demo.json", "replicated.json.gz"])
+@pytest.mark.slow
 def test_another_process_makes_the_same_bytes(name: str) -> None:
     """Another hash seed and another process change nothing."""
     code = (

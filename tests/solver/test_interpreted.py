@@ -106,6 +106,7 @@ def test_arithmetic_has_the_same_bits() -> None:
 @pytest.mark.search
 @settings(max_examples=150, deadline=None)
 @given(snapshot=clusters(most_rows=6), given_goals=random_goals())
+@pytest.mark.slow
 def test_plans_have_the_same_bits(snapshot: Snapshot, given_goals: Goals) -> None:
     assume(is_small(compile_problem(snapshot, given_goals)))
     found = bytes_of(solving.solve(snapshot, given_goals, LIMITS))

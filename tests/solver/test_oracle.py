@@ -7,6 +7,7 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
+from tests.support.solver.exact_methods import exact_method
 from tests.support.solver.exact_oracle import (
     Row,
     broker,
@@ -19,7 +20,7 @@ from tests.support.solver.exact_oracle import (
     tolerance_decides,
 )
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.search, pytest.mark.usefixtures(exact_method.__name__)]
 
 LIMITS = SolveLimits(work=5.0, gap_share=0.0)
 LOADS = [(5.0, 1.0), (4.0, 6.0), (3.0, 3.0), (2.0, 0.5), (1.0, 2.0)]
@@ -180,6 +181,7 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+@pytest.mark.slow
 def test_the_plan_is_the_best_of_all_placements(case: tuple[Snapshot, Goals]) -> None:
     """Objective and bound enclose the oracle's F, with no tolerance for the bound."""
     snapshot, given_goals = case

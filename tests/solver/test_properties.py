@@ -19,10 +19,11 @@ from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
+from tests.support.solver.exact_methods import exact_method
 from tests.support.solver.exact_oracle import Row, cluster, least, placement_count
 from tests.support.solver.random_problems import clusters, random_goals
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.search, pytest.mark.usefixtures(exact_method.__name__)]
 
 ALIVE = BrokerState.ALIVE
 LIMITS = SolveLimits(work=1.0)
@@ -87,6 +88,7 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 
 @settings(max_examples=100, deadline=None)
 @given(snapshot=clusters(), goals=random_goals())
+@pytest.mark.slow
 def test_searched_plans_keep_rules_and_bounds_too(snapshot: Snapshot, goals: Goals) -> None:
     """The method for large clusters, on small ones whose placements are enumerated."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})

@@ -63,9 +63,9 @@ def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
     assert result.best.moves == ()
     assert result.reasons == (
         "no allowed move gains more than its cost, 10.5 of F",
-        "outside the tolerance: broker 1 is +100 % in net_in (tolerance 10.0 %), broker 1 is "
-        "+100 % in net_out (tolerance 10.0 %), broker 2 is -100 % in net_in (tolerance 10.0 %), "
-        "broker 2 is -100 % in net_out (tolerance 10.0 %): the goals do not put the tolerance "
+        "outside the tolerance: broker 1 is +100 % in bytes in (tolerance 10 %), broker 1 is "
+        "+100 % in bytes out (tolerance 10 %), broker 2 is -100 % in bytes in (tolerance 10 %), "
+        "broker 2 is -100 % in bytes out (tolerance 10 %): the goals do not put the tolerance "
         "first",
     )
 
@@ -139,7 +139,7 @@ def test_excluded_partitions_are_counted(
         ),
         (
             cluster([broker(1, state=DRAINING), broker(2, capacity=8)], EIGHT_ON_ONE),
-            "the brokers that may hold load are allowed 7 B/s of net_in together, but "
+            "the brokers that may hold load are allowed 7 B/s of bytes in together, but "
             "they have to carry 8 B/s",
         ),
         (
@@ -149,7 +149,7 @@ def test_excluded_partitions_are_counted(
             ),
             "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have "
             "to be placed; broker 1 is draining; brokers 2 and 3 may be filled to "
-            "85.0 % in net_in; these requirements cannot all be met",
+            "85 % in bytes in; these requirements cannot all be met",
         ),
     ],
 )
@@ -193,6 +193,7 @@ def test_the_gain_is_what_f_would_rise_by_without_the_move() -> None:
         assert move.gain > 0
 
 
+@pytest.mark.slow
 def test_replicas_keep_their_order_behind_the_leader() -> None:
     """Leader first, then those that stay in their old order, then new ones."""
     snapshot = synthetic(6, 24, rf=3, seed=1)
@@ -246,6 +247,7 @@ def test_a_tiny_search_budget_still_gives_an_honest_result() -> None:
     assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
 
 
+@pytest.mark.slow
 def test_clusters_beyond_the_exact_model_get_a_plan() -> None:
     """An allowed plan, and a bound below it."""
     snapshot = synthetic(40, MAX_PAIRS // 40 + 10, seed=3)

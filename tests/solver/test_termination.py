@@ -94,6 +94,7 @@ def cpu_after_stop(name: str, case: tuple[Snapshot, Goals], looks: int) -> float
 
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("work", WORKS)
+@pytest.mark.slow
 def test_unreachable_limits_do_not_prevent_termination(name: str, work: float) -> None:
     most = FACTOR * work + FREE_S
     case = over_capacity(), Goals()
@@ -163,6 +164,7 @@ def test_costs_that_fall_unit_by_unit_do_not_prevent_the_proof() -> None:
 @pytest.mark.parametrize("name", MODES)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), work=st.sampled_from(WORKS))
+@pytest.mark.slow
 def test_every_mode_ends_within_its_budget(name: str, seed: int, work: float) -> None:
     most, case = FACTOR * work + FREE_S, hard(seed)
     assert least_of(lambda: cpu_of(name, case, work), most) <= most
@@ -171,6 +173,7 @@ def test_every_mode_ends_within_its_budget(name: str, seed: int, work: float) ->
 @pytest.mark.search
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.slow
 def test_larger_clusters_end_within_the_budget_too(name: str, seed: int) -> None:
     most, case = FACTOR * 1.0 + FREE_S, hard(seed, 30, 1_500)
     assert least_of(lambda: cpu_of(name, case, 1.0), most) <= most
@@ -180,6 +183,7 @@ def test_larger_clusters_end_within_the_budget_too(name: str, seed: int) -> None
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("looks", [0, 3, 40])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_every_mode_stops_soon_on_request(name: str, looks: int, seed: int) -> None:
     case = hard(seed, 20, 600)
     assert least_of(lambda: cpu_after_stop(name, case, looks), STOP_S) <= STOP_S
@@ -188,6 +192,6 @@ def test_every_mode_stops_soon_on_request(name: str, looks: int, seed: int) -> N
 def test_an_exhausted_budget_is_reported() -> None:
     result = solve(over_capacity(), Goals(), SolveLimits(work=0.3))
     assert result.exhausted
-    assert result.limited_by == "search budget exhausted (0.3 units of work)"
+    assert result.limited_by == "search budget for repairs exhausted, a share of 0.3 units of work"
     assert result.best is not None
     assert result.best.limited_by == result.limited_by

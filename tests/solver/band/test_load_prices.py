@@ -54,6 +54,7 @@ def least_by_enumeration(dual: BandDual, prices: np.ndarray) -> tuple[np.ndarray
 
 @pytest.mark.parametrize("rule", RackRule)
 @pytest.mark.parametrize("rf", [1, 2, 3])
+@pytest.mark.slow
 def test_reduced_costs_are_those_of_the_cheapest_placement(rf: int, rule: RackRule) -> None:
     """More brokers than the cheapest leaders that are tried first."""
     dual = dual_of(rf, rf, rule)

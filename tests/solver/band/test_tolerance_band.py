@@ -47,6 +47,7 @@ def test_any_prices_prove_a_bound(snapshot: Snapshot, goals: Goals, draw: object
 
 @settings(max_examples=25, deadline=None)
 @given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), goals=random_goals())
+@pytest.mark.slow
 def test_bound_and_annealing_enclose_the_optimum(snapshot: Snapshot, goals: Goals) -> None:
     goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
     search = begun(snapshot, goals)
@@ -74,6 +75,7 @@ def test_ten_brokers_and_five_hundred_partitions_are_proved(seed: int) -> None:
     assert evaluation.objective == pytest.approx(result.objective)
 
 
+@pytest.mark.slow
 def test_plans_are_reproducible() -> None:
     """Equal arguments, equal bytes; so does not another seed by chance."""
     snapshot, limits = synthetic(12, 300, rf=3, seed=3), SolveLimits(work=3.0)

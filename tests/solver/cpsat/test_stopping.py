@@ -1,14 +1,21 @@
 """A solve stops on request, even during CP-SAT, and returns its best plan so far."""
 
+import math
+
 import pytest
 from ortools.sat.python import cp_model
 
-from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from lab.synthetic.shape import ClusterShape
+from lab.time_lapse.varying_loads import synthetic_start
+from model.goals.goals import Goals, ObjectiveKind, Pin, SolveLimits
+from model.ids import BrokerId
+from model.names import Names
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.budget import Budget
+from solver.cpsat import stopping
 from solver.cpsat.model import new_solver, solve_exactly
-from solver.cpsat.stopping import solve_stoppable
+from solver.cpsat.stopping import proved_bound, solve_stoppable
 from solver.problem.placement import Placement
 from solver.problem.problem import compile_problem
 from solver.search.observer import SolveObserver
@@ -108,3 +115,50 @@ def test_a_hint_that_crashes_presolve_is_dropped() -> None:
     budget = Budget(limits=SolveLimits(work=1.0))
     status = solve_stoppable(budget, new_solver(budget.limits, 1.0), model)
     assert status == cp_model.OPTIMAL
+
+
+def test_a_solve_without_memory_has_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def solve(*_: object) -> cp_model.CpSolverStatus:
+        raise MemoryError
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", solve)
+    budget = Budget(limits=SolveLimits(work=5.0))
+    solver = new_solver(budget.limits, 1.0)
+    assert solve_stoppable(budget, solver, cp_model.CpModel(), rate=2.0) == cp_model.UNKNOWN
+    assert (budget.work, proved_bound(solver)) == (2.0, -math.inf)
+
+
+SLOW = (ClusterShape(brokers=3, partitions=12, racks=3, rf=2, young=False), BrokerState.SLOW)
+PINNED = (ClusterShape(brokers=4, partitions=12, racks=2, rf=2, young=False), BrokerState.DRAINING)
+PINS = (Pin(topics=Names(prefix=("",)), brokers=(BrokerId(1), BrokerId(2))),)
+
+
+@pytest.mark.parametrize(
+    ("seed", "cluster", "goals"),
+    [(seed, SLOW, Goals(relieve_slow=True)) for seed in (1, 26, 27)]
+    + [(seed, PINNED, Goals(pins=PINS)) for seed in (6, 13)],
+)
+def test_sums_that_cannot_change_take_no_endless_propagation(
+    seed: int,
+    cluster: tuple[ClusterShape, BrokerState],
+    goals: Goals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted, as CP-SAT's own limits do not count it: millions, seconds and gigabytes before."""
+    shape, state = cluster
+    start = synthetic_start(shape, 1_767_571_200_000, seed)
+    first, *others = start.header.brokers
+    brokers = (first.model_copy(update={"state": state}), *others)
+    snapshot = Snapshot(start.header.model_copy(update={"brokers": brokers}), start.partitions)
+    counts, shipped = [], stopping._solve
+
+    def counted(
+        solver: cp_model.CpSolver, model: cp_model.CpModel, found: stopping.Solutions
+    ) -> cp_model.CpSolverStatus:
+        status = shipped(solver, model, found)
+        counts.append(solver.response_proto.num_integer_propagations)
+        return status
+
+    monkeypatch.setattr(stopping, "_solve", counted)
+    solve(snapshot, goals, SolveLimits(work=0.1))
+    assert 0 < sum(counts) < 1_000_000

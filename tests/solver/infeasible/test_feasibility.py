@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from model.goals.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
 from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind, partitions_from_rows
+from model.snapshot.snapshot_parts import LogDir
 from solver.budget import Budget
 from solver.infeasible.assumptions import BUDGETS, Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
@@ -277,8 +279,8 @@ def test_a_capacity_conflict_names_partitions_and_brokers() -> None:
     assert evident(problem) == ()
     assert conflict(problem) == (
         "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
-        "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
-        "net_in; these requirements cannot all be met",
+        "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85 % in "
+        "bytes in; these requirements cannot all be met",
     )
 
 
@@ -328,7 +330,7 @@ def test_a_drain_beyond_the_total_capacity_reports_the_totals() -> None:
     snapshot = cluster(members, [Row(replicas=(1,))] * 8)
     (message, *_) = evident(compile_problem(snapshot, goals()))
     assert message == (
-        "the brokers that may hold load are allowed 7 B/s of net_in together, but "
+        "the brokers that may hold load are allowed 7 B/s of bytes in together, but "
         "they have to carry 8 B/s"
     )
 
@@ -351,8 +353,8 @@ def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> N
     problem = three(*[Row(replicas=(1,), load=(4.5, 4.5))] * 4)
     first, *_ = relaxations(problem, Budget(limits=LIMITS))
     assert first == (
-        "it would be feasible with a capacity limit of 90 % in net_in (now 85 %) and "
-        "with a capacity limit of 90 % in net_out (now 85 %)"
+        "it would be feasible with a capacity limit of 90 % in bytes in (now 85 %) and "
+        "with a capacity limit of 90 % in bytes out (now 85 %)"
     )
     for limit, possible in ((0.90, True), (0.89, False)):
         given_goals = problem.goals.model_copy(update={"capacity_limit": limit})
@@ -389,6 +391,27 @@ def test_no_budget_is_offered_for_copies_of_unknown_size() -> None:
     problem = compile_problem(snapshot, goals(budgets={"bytes": 100}))
     assert relaxations(problem, Budget(limits=LIMITS)) == (
         "it would be feasible without draining broker 1",
+    )
+    assert conflict(problem) == (
+        "orders-0 (1 replica) has to be placed; broker 1 is draining; the budget is 100 B to "
+        "copy; the size of orders-0 is unknown; these requirements cannot all be met",
+    )
+
+
+def test_a_failed_log_directory_is_named_not_its_broker_that_is_alive() -> None:
+    dirs = (LogDir(path="/a", failed=True), LogDir(path="/b"))
+    members = [broker(1).model_copy(update={"log_dirs": dirs}), broker(2), broker(3)]
+    rows = [Row(replicas=(1, 2), local_bytes=-1)]
+    snapshot = cluster(members, rows, storage=StorageKind.REPLICATED)
+    held = replace(snapshot.partitions, replica_dir=np.array([0, -1], np.int64))
+    problem = compile_problem(replace(snapshot, partitions=held), goals(budgets={"bytes": 100}))
+    assert conflict(problem) == (
+        "orders-0 (2 replicas) has to be placed; a log directory of broker 1 has failed; "
+        "the budget is 100 B to copy; the size of orders-0 is unknown; "
+        "these requirements cannot all be met",
+    )
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible with the failed log directory of broker 1 working again",
     )
 
 
@@ -501,7 +524,7 @@ def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
     (message,) = conflict(problem)
     assert message.startswith("orders-2000 (1 replica)")
-    assert "may be filled to 85.0 % in net_in" in message
+    assert "may be filled to 85 % in bytes in" in message
 
 
 def test_load_that_stays_on_a_dead_broker_needs_no_capacity() -> None:

@@ -56,6 +56,7 @@ def drawn(seed: int) -> tuple[Snapshot, Goals]:
 
 @pytest.mark.search
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.slow
 def test_plans_agree_with_all_placements(seed: int) -> None:
     state, given = drawn(seed)
     result = solve(state, given, LIMITS)
@@ -117,6 +118,7 @@ def test_a_budget_below_the_minimum_is_infeasible() -> None:
 
 
 @pytest.mark.search
+@pytest.mark.slow
 def test_sizes_beyond_the_exact_model_keep_the_minimum() -> None:
     draw = random.Random(1)
     rows = []

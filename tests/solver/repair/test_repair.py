@@ -7,14 +7,20 @@ from hypothesis import assume, given, settings
 from control.cli.plan_claims import claims
 from control.planning.validate import refuse_broken
 from model.evaluate import evaluate_proposal
-from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.plan.warnings import racks_unknown
-from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, RecentMove, Resource, Snapshot
 from solver.problem.problem import compile_problem
-from solver.repair.repair import EXPLAINING_SHARE, REASONS_UNREPAIRED, SHARE, find_repair
+from solver.repair.repair import (
+    EXPLAINING_SHARE,
+    MOVING_SHARE,
+    REASONS_UNREPAIRED,
+    SHARE,
+    find_repair,
+)
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from solver.studies.trace_frontier import trace_plans
@@ -175,7 +181,7 @@ def test_an_unrepairable_excess_is_reported_with_its_figure() -> None:
     result = solve(state, goals(), LIMITS)
     assert result.best is not None
     assert result.best.moves == ()
-    message = "broker 1 stays over its limit of net_in: 60 B/s, the limit is 8 B/s"
+    message = "broker 1 stays over its limit of bytes in: 60 B/s, the limit is 8 B/s"
     assert message in result.summary()
     assert "limits of capacity or replicas rule out the moves" in result.summary()
 
@@ -201,6 +207,61 @@ def test_too_many_replicas_on_a_broker_are_moved() -> None:
     plan = planned(state, goals(50.0, replicas_per_broker=3, tolerance_first=False))
     (over,) = plan.over_limit
     assert (over.dimension, over.before, over.after) == ("replicas", 4.0, 3.0)
+
+
+def crowded() -> Snapshot:
+    """12 brokers with 200 partitions each, and 4 empty ones."""
+    rows = [Row(replicas=(b,), load=(0.0, 0.0)) for b in range(12) for _ in range(200)]
+    return cluster([broker(b) for b in range(16)], rows)
+
+
+def test_a_repair_of_many_partitions_takes_little_work_and_more_than_its_share_if_needed() -> None:
+    problem = compile_problem(crowded(), goals(replicas_per_broker=160))
+    limits = SolveLimits(work=0.03)
+    result = find_repair(problem, limits, SolveObserver())
+    assert result.proved
+    assert not result.cut
+    assert result.placement is not None
+    assert np.bincount(result.placement.replicas.ravel()).max() == 160
+    assert SHARE * limits.work < result.work < MOVING_SHARE * limits.work
+
+
+def test_a_plan_says_where_the_work_left_a_broker_over_its_limit() -> None:
+    given_goals = goals(replicas_per_broker=160)
+    plan = planned(crowded(), given_goals, SolveLimits(work=0.01))
+    assert len(plan.moves) > 0
+    assert any(o.remains for o in plan.over_limit)
+    assert plan.limited_by == "search budget for repairs exhausted, a share of 0.01 units of work"
+
+
+def test_the_largest_partitions_leave_a_broker_over_its_limit_first() -> None:
+    """Of 2,500 partitions, five of 10 go rather than fifty of 1."""
+    rows = [Row(replicas=(1,), load=(10.0 if p % 500 == 7 else 1.0, 0.0)) for p in range(2_500)]
+    members = [broker(1, capacity=2_495.0 / 0.85), *(broker(b) for b in range(2, 14))]
+    result = find_repair(
+        compile_problem(cluster(members, rows), goals()), SolveLimits(), SolveObserver()
+    )
+    assert result.proved
+    assert result.placement is not None
+    assert np.flatnonzero(result.placement.leader != 0).tolist() == [7, 507, 1007, 1507, 2007]
+
+
+def test_the_search_continues_from_a_repair_that_upsets_the_balance() -> None:
+    """The limited load must go to six brokers, which can give others partitions without it.
+
+    48 partitions of 1 % of a broker each leave 24 brokers; as many go back.
+    """
+    capacity = {Resource.NET_OUT: 98.0 / 0.85}
+    members = [
+        Broker(id=BrokerId(b), state=BrokerState.ALIVE, capacity=capacity) for b in range(30)
+    ]
+    rows = [Row(replicas=(b,), load=(1.0, float(b < 24))) for b in range(30) for _ in range(100)]
+    balance = (Goal(resource=Resource.NET_IN, floor=0.0),)
+    given_goals = Goals(balance=balance, move_price=1e-4)
+    plan = planned(cluster(members, rows), given_goals, SolveLimits(work=0.5))
+    assert sum(o.before > o.limit for o in plan.over_limit) == 24
+    assert not any(o.remains for o in plan.over_limit)
+    assert plan.objective < 0.02
 
 
 @pytest.mark.search

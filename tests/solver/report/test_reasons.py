@@ -6,7 +6,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import Plan
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot, dimension_words
 from solver.problem.placement import Placement, objective
 from solver.problem.problem import compile_problem
 from solver.report.counterfactual import WhyNot, move_values, why_not
@@ -60,7 +60,8 @@ def test_the_broker_relieved_is_the_one_that_the_reason_names(skewed: Snapshot) 
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
     (worth,) = move_values(problem, plan, [1])
-    assert f"broker {worth.relieved} ({worth.goal} " in worth.reason
+    assert worth.goal is not None
+    assert f"broker {worth.relieved} ({dimension_words(worth.goal)} " in worth.reason
 
 
 def test_reasons_mention_pins_and_drained_brokers() -> None:
@@ -136,7 +137,7 @@ def test_a_broker_that_would_overflow_is_named() -> None:
     members = [broker(1), broker(2, capacity=8 / 0.85), broker(3)]
     result = asked(cluster(members, TWO), goals(5.0), 0, 2)
     assert result.forbidden[0] == (
-        "capacity: broker 2 would carry 9 B/s of net_in, 1 B/s over its limit of 8 B/s"
+        "capacity: broker 2 would carry 9 B/s of bytes in, 1 B/s over its limit of 8 B/s"
     )
 
 
@@ -157,7 +158,7 @@ def test_the_broker_that_would_get_worse_and_the_moves_instead_are_named() -> No
     other = 1 - move.partition
     result = asked(snapshot, goals(0.01), other, 2, plan)
     assert result.words[1:] == (
-        "broker 2 would be 100 % over its level in net_out, with the plan it is 1 % "
+        "broker 2 would be 100 % over its level in bytes out, with the plan it is 1 % "
         f"{'over' if move.partition else 'under'} its level",
         f"the plan sends {move.id} to broker 2 instead",
     )

@@ -50,6 +50,7 @@ def edited_plan(snapshot: Snapshot, less: Goals, plan: Plan, rest: list[Move]) -
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("objective", ["variance", "band"])
+@pytest.mark.slow
 def test_the_other_moves_stay_and_the_bound_still_holds(seed: int, objective: str) -> None:
     dice = random.Random(seed)
     snapshot, given_goals = skewed(dice), goals(0.01, objective=objective)

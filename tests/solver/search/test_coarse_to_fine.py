@@ -86,6 +86,7 @@ def test_few_brokers_budgets_and_several_replicas_start_otherwise() -> None:
     assert not starts_coarse(columns(synthetic(9, 60, rf=3, seed=4)))
 
 
+@pytest.mark.slow
 def test_starts_from_coarse_to_fine_make_better_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshots = [with_large(40, 1_600, seed) for seed in (1, 2)]
     assert all(has_large_partitions(columns(snapshot)) for snapshot in snapshots)

@@ -7,10 +7,10 @@ import pytest
 
 from model.goals.goals import Budgets, Goals, SolveLimits
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.bounds import configurations as exact
 from solver.cpsat.variables import choices
 from solver.problem.placement import Placement, is_allowed, objective
 from solver.problem.problem import compile_problem
+from solver.problem.row_configurations import configurations_of
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import solve_relaxation, warm_up
 from solver.search.local_search import LocalSearch
@@ -55,7 +55,7 @@ def test_lists_what_rules_allow(snapshot: Snapshot) -> None:
         mine = slice(listed.start[i], listed.start[i + 1])
         brokers, prices = listed.brokers[mine].tolist(), listed.price[mine].tolist()
         found = {tuple(at): price for at, price in zip(brokers, prices, strict=True)}
-        wanted = dict(exact._configurations_of(problem, row, among))
+        wanted = dict(configurations_of(problem, row, among[0][row], among[1][row]))
         assert found.keys() == wanted.keys()
         assert [found[at] for at in wanted] == pytest.approx([*wanted.values()])
         assert listed.reduced[mine].min() == 0.0
@@ -74,6 +74,7 @@ def test_a_limit_keeps_the_present_configuration() -> None:
 
 @pytest.mark.search
 @pytest.mark.parametrize("snapshot", [SNAPSHOT, draining(SNAPSHOT)], ids=["all alive", "draining"])
+@pytest.mark.slow
 def test_finds_an_allowed_plan_near_the_bound(snapshot: Snapshot) -> None:
     """Twice, with equal results."""
     found = []

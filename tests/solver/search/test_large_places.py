@@ -43,6 +43,7 @@ def searched(snapshot: Snapshot, work: float) -> Search:
     return search
 
 
+@pytest.mark.slow
 def test_plans_are_better_than_by_annealing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same work; twice, with equal results."""
     found = searched(with_large(), 2.0)

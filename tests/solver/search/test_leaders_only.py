@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from model.goals.goals import SolveLimits, without_replica_moves
+from lab.synthetic.shape import ClusterShape
+from lab.time_lapse.varying_loads import synthetic_start
+from model.goals.goals import Goals, SolveLimits, without_replica_moves
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals
@@ -25,6 +27,7 @@ def mostly_led_by_one(dice: random.Random, capacity: float | None) -> Snapshot:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("capacity", [None, 500.0, 20.0])
+@pytest.mark.slow
 def test_leader_changes_come_near_the_best_plan_without_copies(
     seed: int, capacity: float | None
 ) -> None:
@@ -64,3 +67,23 @@ def test_leader_changes_stay_within_their_budget() -> None:
     assert plan is not None
     assert plan.leaders_only is not None
     assert plan.leaders_only.leader_changes <= 2
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ClusterShape(brokers=10, partitions=600, racks=3, rf=3, hot=True),
+        ClusterShape(brokers=12, partitions=1500, racks=3, rf=3, topic_skew=1.2),
+    ],
+)
+def test_a_plan_of_leader_changes_is_no_worse_than_what_the_full_plan_says_of_them(
+    shape: ClusterShape,
+) -> None:
+    snapshot = synthetic_start(shape, 1_767_571_200_000, seed=1)
+    limits = SolveLimits(work=0.3)
+    full = solve(snapshot, Goals(), limits).best
+    assert full is not None
+    assert full.leaders_only is not None
+    alone = solve(snapshot, without_replica_moves(Goals()), limits).best
+    assert alone is not None
+    assert alone.objective <= full.leaders_only.objective

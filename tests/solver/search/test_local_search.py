@@ -127,6 +127,7 @@ def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
     ids=["plain", "budgets", "budgets of partitions", "even racks", "counts"],
 )
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+@pytest.mark.slow
 def test_the_evaluator_agrees_with_a_searched_plan(snapshot: Snapshot, goals: Goals) -> None:
     """Same F, no rule broken, better than staying."""
     result = solve(snapshot, goals, SolveLimits(work=0.4))

@@ -4,8 +4,10 @@ import pytest
 
 from model.goals.goals import GAP_SHARE, Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import VERSION_WITH_NOISE, PlanStatus
+from solver.cpsat.model import solve_exactly
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem, compile_problem
+from solver.search.observer import SolveObserver
 from solver.search.search import PROOF_SHARE, Search
 from solver.solve import solve
 from tests.support.solver.zipf_clusters import synthetic
@@ -13,6 +15,17 @@ from tests.support.solver.zipf_clusters import synthetic
 GOALS = Goals(move_price=0.002)
 DEAR = Goals(move_price=0.01)
 SMALL = compile_problem(synthetic(3, 20), GOALS)
+
+
+class Values(SolveObserver):
+    """Keeps F of each plan found."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def on_solution(self, objective: float, moves: int) -> None:
+        """A better plan was found."""
+        self.values.append(objective)
 
 
 def searched(gap: float, moves: int, work: float, problem: Problem = SMALL) -> Search:
@@ -70,6 +83,22 @@ def test_without_a_plan_searches_on() -> None:
 
 
 @pytest.mark.search
+def test_the_exact_model_ends_with_the_first_plan_near_the_bound() -> None:
+    optimal = Search(problem=SMALL, limits=SolveLimits(work=20.0, gap_share=0.0))
+    solve_exactly(optimal)
+    limits = SolveLimits(work=20.0, gap_share=0.3)
+    seen = Values()
+    search = Search(problem=SMALL, limits=limits, observer=seen, work=2.0)
+    search.offer(Placement.home(SMALL))
+    search.prove(optimal.objective)
+    solve_exactly(search)
+    assert search.near_enough
+    assert len(seen.values) > 2
+    assert all(0.7 * value > search.bound for value in seen.values[:-1])
+
+
+@pytest.mark.search
+@pytest.mark.slow
 def test_says_why_it_ended() -> None:
     snapshot = synthetic(8, 400, seed=4)
     wide = SolveLimits(work=4.0, gap_share=0.1)

@@ -44,6 +44,7 @@ def scaled(snapshot: Snapshot, factor: float) -> Snapshot:
     return Snapshot(snapshot.header, dataclasses.replace(snapshot.partitions, loads=loads))
 
 
+@pytest.mark.slow
 def test_removing_one_of_many_moves_changes_few_others() -> None:
     """From scratch, most other moves change too: many plans are nearly as good."""
     rows = [Row(replicas=(1 + i % 4,), load=(5.0 + i % 17, 3.0 + i % 13)) for i in range(240)]
@@ -65,6 +66,7 @@ def test_removing_one_of_many_moves_changes_few_others() -> None:
 
 
 @pytest.mark.parametrize("seed", [5, 13, 20, 21, 23, 24, 26, 27, 31, 32, 40, 41, 43, 44, 55])
+@pytest.mark.slow
 def test_plans_near_another_keep_every_rule_and_the_bound(seed: int) -> None:
     snapshot, given_goals = hard(seed, most_brokers=6, most_rows=40)
     earlier = solved(snapshot, given_goals, LIMITS)

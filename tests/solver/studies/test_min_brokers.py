@@ -52,7 +52,7 @@ def test_the_capacity_limit_bounds_it() -> None:
     answer = found(state).answer
     assert answer is not None
     assert (answer.bound, answer.fewest, answer.present) == (3, 3, 4)
-    assert "of net_in have to be carried" in answer.binding
+    assert "of bytes in have to be carried" in answer.binding
 
 
 def test_the_plan_drains_the_surplus_brokers() -> None:
@@ -80,7 +80,7 @@ def test_an_answer_leaves_no_broker_over_its_limit() -> None:
     fewest = found(state)
     assert fewest.answer is not None
     assert (fewest.answer.bound, fewest.answer.fewest) == (3, 3)
-    assert "18 B/s of net_in have to be carried, and a broker may carry 8 B/s" in (
+    assert "18 B/s of bytes in have to be carried, and a broker may carry 8 B/s" in (
         fewest.need.words
     )
 
@@ -90,7 +90,7 @@ def test_a_partition_that_no_broker_may_carry_is_named() -> None:
     fewest = found(state)
     assert fewest.answer is None
     assert fewest.need.words == (
-        "one partition alone carries 9 B/s of net_in, and a broker may carry 8 B/s"
+        "one partition alone carries 9 B/s of bytes in, and a broker may carry 8 B/s"
     )
     assert fewest.limited_by == ""
 
