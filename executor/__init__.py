@@ -4,6 +4,7 @@ PUBLIC = (
     "client.cluster_admin",
     "client.responses",
     "executor",
+    "journal.archive",
     "journal.journal_repair",
     "journal.journal_replay",
     "journal.lease",

@@ -11,7 +11,12 @@ from typing import Final
 from clients.connection import OPEN, ClientProperties
 from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin, ClusterReads
-from executor.client.kafka_admin import KafkaAdmin, longest_request_s, slowest_change_s
+from executor.client.kafka_admin import (
+    KafkaAdmin,
+    latest_effect_s,
+    longest_request_s,
+    slowest_change_s,
+)
 from executor.client.leased_admin import leased
 from executor.client.read_only_admin import ReadOnlyAdmin
 from executor.client.responses import ClusterView, PartitionView
@@ -22,8 +27,15 @@ from executor.journal.journal_access import JournalAccess
 from executor.journal.lease import LeaseSettings
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.retention import Retention, prune
-from executor.journal.run_history import PastRun, past_run, past_runs, undone_run, unfinished
-from executor.journal.run_journal import CORDON, Action, RunJournal, new_run_id
+from executor.journal.run_history import (
+    PastRun,
+    past_run,
+    past_runs,
+    runs_of,
+    undone_run,
+    unfinished,
+)
+from executor.journal.run_journal import CORDON, HASH_DIGITS, Action, RunJournal, new_run_id
 from executor.platforms.automq_balancer import BalancerReads
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.cordons import (
@@ -150,7 +162,7 @@ class Executor(Closing):
             self._restore_first(plan, journal_dir, undoes=undoes)
             if undoes:
                 self._lift_cordons(plan, journal_dir)
-            run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
+            run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:HASH_DIGITS])
             report = self._run(plan, run_id, options)
             if undoes:
                 report = with_left(report, journal_dir, plan.cluster_id)
@@ -225,7 +237,7 @@ class Executor(Closing):
         a move is still in progress or ended too recently, or where the most recent run
         is itself an unfinished rollback.
         """
-        cluster_id = self._admin.cluster().cluster_id
+        cluster_id = self._reads.cluster().cluster_id
         if self._archive is not None:
             self._archive.fetch(journal_dir, cluster_id, run_id)
         past = past_run(journal_dir, cluster_id, run_id)
@@ -235,8 +247,9 @@ class Executor(Closing):
 
     def _plan_rollback(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)
-        found = observed(past, self._platforms())
-        alive = self._admin.cluster().alive
+        by_kind = platform_reads(self._reads, timing=self._timing, limits=self._limits)
+        found = observed(past, by_kind)
+        alive = self._reads.cluster().alive
         plan, left = plan_rollback(past, found, alive, self._timing.now_ms())
         return plan, [*past.warnings, *left]
 
@@ -308,7 +321,7 @@ class Executor(Closing):
 
         def run_rollback(back: Plan) -> RunReport:
             self._lift_cordons(back, journal_dir)
-            back_id = new_run_id(journal_dir, self._timing.now_ms(), back.hash[:8])
+            back_id = new_run_id(journal_dir, self._timing.now_ms(), back.hash[:HASH_DIGITS])
             return self._run(back, back_id, back_options)
 
         return rolled_back(
@@ -349,8 +362,8 @@ class Executor(Closing):
 
     def left(self, journal_dir: Path) -> list[str]:
         """Settings in force that ended runs have set or may have set, in words."""
-        cluster_id = self._admin.cluster().cluster_id
-        return [*remains(journal_dir, cluster_id), *suspects(self._admin, journal_dir, cluster_id)]
+        cluster_id = self._reads.cluster().cluster_id
+        return [*remains(journal_dir, cluster_id), *suspects(self._reads, journal_dir, cluster_id)]
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Log each warning once."""
@@ -447,11 +460,11 @@ class Executor(Closing):
 
         Empty where the rights do not show them.
         """
-        return tuple(sorted(view.path for view in self._admin.log_dirs(broker, ())))
+        return tuple(sorted(view.path for view in self._reads.log_dirs(broker, ())))
 
     def knows_cordons(self, broker: BrokerId) -> bool:
         """Whether a live broker has `cordoned.log.dirs` (4.3); raises as the call does."""
-        return CORDONED in self._admin.broker_configs(broker, [CORDONED])
+        return CORDONED in self._reads.broker_configs(broker, [CORDONED])
 
     def _cordon_of(
         self, broker: BrokerId, change: Change, journal_dir: Path, by: str
@@ -500,7 +513,7 @@ class Executor(Closing):
 
     def cluster(self) -> ClusterView:
         """The cluster's id, its live brokers and their racks; raises as the call does."""
-        return self._admin.cluster()
+        return self._reads.cluster()
 
     def replicas_on(self, brokers: Collection[BrokerId]) -> dict[PartitionId, tuple[BrokerId, ...]]:
         """Replica lists of the partitions that any of these brokers holds or is to hold.
@@ -512,8 +525,8 @@ class Executor(Closing):
 
     def replica_lists(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
         """Replica lists of all partitions, sorted; old and new ones as for `replicas_on`."""
-        found = {pid: view.replicas for pid, view in self._admin.partitions().items()}
-        for pid, target in self._admin.reassignments().items():
+        found = {pid: view.replicas for pid, view in self._reads.partitions().items()}
+        for pid, target in self._reads.reassignments().items():
             found[pid] = tuple(dict.fromkeys((*target, *found.get(pid, ()))))
         return dict(sorted(found.items()))
 
@@ -523,7 +536,7 @@ class Executor(Closing):
         Also those that are being copied into one. Raises as the cluster's calls do.
         """
         ids = self.replicas_on([broker])
-        found = [d for d in self._admin.log_dirs(broker, ids) if d.path in paths]
+        found = [d for d in self._reads.log_dirs(broker, ids) if d.path in paths]
         return sorted({pid for entry in found for pid in (*entry.sizes, *entry.coming)})
 
     def metadata_dir(self, broker: BrokerId) -> str:
@@ -532,21 +545,21 @@ class Executor(Closing):
         That is `metadata.log.dir`, else the first of `log.dirs`. Raises as the call does.
         """
         keys = ("metadata.log.dir", "log.dirs", "log.dir")
-        found = self._admin.broker_configs(broker, keys)
+        found = self._reads.broker_configs(broker, keys)
         named = (found.get(key, "").split(",")[0].strip() for key in keys)
         return next(filter(None, named), "")
 
     def views_on(self, brokers: Collection[BrokerId]) -> dict[PartitionId, PartitionView]:
         """The partitions that any of these brokers holds; raises as the cluster's calls do."""
         wanted = {*brokers}
-        found = sorted(self._admin.partitions().items())
+        found = sorted(self._reads.partitions().items())
         return {pid: view for pid, view in found if wanted & {*view.replicas}}
 
     def min_in_sync(self, topics: Collection[TopicName]) -> dict[TopicName, int]:
         """`min.insync.replicas` by topic; raises as the call does."""
         if not topics:
             return {}
-        found = self._admin.topic_configs(sorted(topics), [MIN_IN_SYNC])
+        found = self._reads.topic_configs(sorted(topics), [MIN_IN_SYNC])
         return {topic: int(values.get(MIN_IN_SYNC, 1)) for topic, values in found.items()}
 
     def watch_lease(self, cluster_id: str) -> None:
@@ -562,6 +575,12 @@ class Executor(Closing):
         if self._archive is not None:
             self._archive.fetch(journal_dir, cluster_id)
         return past_runs(journal_dir, cluster_id)
+
+    def runs_of(self, journal_dir: Path, cluster_id: str, plans: Collection[str]) -> list[PastRun]:
+        """As `runs`, those of the plans with these hashes alone, of any age."""
+        if self._archive is not None:
+            self._archive.fetch(journal_dir, cluster_id, plans=plans)
+        return runs_of(journal_dir, cluster_id, plans)
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
         """Competing rebalancers of this cluster, each in a sentence.
@@ -655,8 +674,14 @@ def connect(
     """
     shared = None
     if archive is not None:
-        call_s, slowest_s = longest_request_s(timeout_s), slowest_change_s(timeout_s)
-        shared = archive_of(archive, timing, call_s=call_s, slowest_s=slowest_s, leases=leases)
+        shared = archive_of(
+            archive,
+            timing,
+            call_s=longest_request_s(timeout_s),
+            slowest_s=slowest_change_s(timeout_s),
+            late_s=latest_effect_s(timeout_s),
+            leases=leases,
+        )
     return Executor(
         KafkaAdmin(bootstrap, timeout_s, properties, shared.lease.need if shared else None),
         tier=RemoteTier(s3) if s3 is not None else None,

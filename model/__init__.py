@@ -47,6 +47,7 @@ PUBLIC = (
     "rules.leaders",
     "run",
     "run_health",
+    "snapshot.broker_troubles",
     "snapshot.capacities",
     "snapshot.checks",
     "snapshot.consumer_lag",

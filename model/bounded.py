@@ -34,7 +34,7 @@ _LONG: Final = re.compile(rb"(?:^|[\s:,\[])-?(?:\d{19}|[\d.]++[eE]\+?\d{3})")
 """Numbers that may be out of range; everything else is not walked through for them. Hashes, which
 nearly every record has, contain an exponent's digits, but begin after a quote."""
 _VALUE: Final = "a value is expected"
-_NUMBER: Final = f"{_VALUE}; NaN and Infinity are not JSON, write null"
+_NUMBER: Final = f"{_VALUE}; NaN and Infinity are not JSON, write a number"
 _NOT_NUMBERS: Final = re.compile(rb"NaN|Infinity")
 _REASONS: Final = {
     "expected value": _VALUE,
@@ -78,9 +78,8 @@ def read_bytes(
     except ValueError as exc:  # a NUL in the name
         raise ConfigError(f"cannot read {what}{path}: {exc}") from exc
     if len(data) > most:
-        raise ConfigError(
-            f"{path} holds more than {most >> 20} MiB, the most that is read of such a file"
-        )
+        size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+        raise ConfigError(f"{path} holds more than {size}, the most that is read of such a file")
     return data
 
 

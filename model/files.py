@@ -32,8 +32,11 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-_CANNOT_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
-"""Some network file systems sync no folders, and one that cannot be read cannot be opened."""
+_CANNOT_SYNC: Final = frozenset(
+    {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EROFS}
+)
+"""Some network file systems sync no folders, and one that cannot be read cannot be opened.
+A read-only one has nothing to lose."""
 
 unless_empty: Final = Field(exclude_if=operator.not_)
 """`Annotated[T, unless_empty]`: a field that files leave out where it is empty, so that
@@ -164,12 +167,12 @@ def sync_folder(folder: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, and make their entries durable. Raises OSError."""
-    if folder.is_dir():
-        return
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for made in reversed(missing):
-        sync_folder(made.parent)
+    # Each is synced before the next is made, so that of folders that exist, only the entry of the
+    # innermost may not be durable: whoever made it may have died before syncing it.
+    if not folder.exists() and folder.parent != folder:
+        make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
 
 
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:

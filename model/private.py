@@ -19,8 +19,9 @@ _OURS: Final = (
     *("journal", "clusters", "spark", "replay-", "anonymise.key"),
     *("tasks", "broker-marks"),
     *("audit.", "service", "control.sock", "cruise-control"),
+    *("decisions.", "auto-", "waiting", "sweep", "simulate"),
 )
-"""How entries of a state folder begin."""
+"""How entries of a state folder begin, but for a dot of hidden ones."""
 _log = logging.getLogger("plimsoll.private")
 
 
@@ -97,16 +98,16 @@ def _open(state_dir: Path) -> Iterator[Path]:
     except OSError:
         return
     # A folder that holds more than ours may be anything, such as /tmp.
-    if all(entry.name.startswith(_OURS) for entry in entries):
+    ours = [entry for entry in entries if entry.name.removeprefix(".").startswith(_OURS)]
+    if len(ours) == len(entries):
         yield from _wide(state_dir)
     elif any(_wide(state_dir)):
         _log.warning("others can read the state folder %s; use one of its own", state_dir)
-    for entry in entries:
-        if entry.name.startswith(_OURS):
-            yield from _wide(entry)
-    for pattern in ("journal/*", "clusters/*"):
-        for path in state_dir.glob(pattern):
-            yield from _wide(path)
+    for entry in ours:
+        yield from _wide(entry)
+        if entry.is_dir() and not entry.is_symlink():
+            for path in entry.iterdir():
+                yield from _wide(path)
 
 
 def _wide(path: Path) -> Iterator[Path]:

@@ -26,6 +26,9 @@ _SPANS: Final = {
 }
 """Seconds of each unit, in the order in which they are written."""
 
+LEAST_SHARE: Final = 0.0005
+"""Shares below this one would be rounded to 0.0 %."""
+
 MOST_SPAN_S: Final = 10**9
 """Time spans are shorter than these seconds, 31 years."""
 
@@ -67,6 +70,13 @@ def cores_text(cores: float) -> str:
 def percent_text(share: float) -> str:
     """A share of 1 as percent with one decimal: `+12.0 %` has its sign elsewhere."""
     return f"{100 * share:.1f} %"
+
+
+def share_text(share: float) -> str:
+    """A share of 1 as percent in a sentence: `12.5 %`, but `12 %`; `<0.1 %` is not 0."""
+    if 0 < share < LEAST_SHARE:
+        return "<0.1 %"
+    return percent_text(share).replace(".0 %", " %")
 
 
 def deviation_text(share: float, digits: int = 0) -> str:

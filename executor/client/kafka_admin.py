@@ -40,6 +40,8 @@ _READS: Final = 3
 _CHANGES: Final = frozenset(call.request for call in CHANGING_CALLS.values())
 _REFUSALS: Final = 20
 """Refused connections before a client is replaced."""
+_FORWARDED_S: Final = 60.0
+"""`retryTimeoutMs` in Kafka's `BrokerServer`."""
 _ALTER: Final = "ALTER on the cluster"
 _DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
 _ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
@@ -212,7 +214,7 @@ class KafkaAdmin(Closing):
         self._alter("TOPIC", topic, joined("SUBTRACT", lists))
 
     def _resource(self, broker: BrokerId | None) -> str:
-        return ClusterDefault(min(self.cluster().alive)) if broker is None else str(broker)
+        return ClusterDefault(self.cluster().any_alive) if broker is None else str(broker)
 
     def _alter(self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]) -> None:
         from kafka.admin import ConfigResource, ConfigResourceType
@@ -313,10 +315,19 @@ def _answer(
 def longest_request_s(timeout_s: float) -> float:
     """The longest time, in seconds, from `before_change` until its request is given up.
 
-    The driver closes the connection after the time-out, or sends nothing if it was not open yet;
+    The driver resets the connection after the time-out, or sends nothing if it was not open yet;
     a second is for the scheduling of its thread.
     """
     return timeout_s + 1.0
+
+
+def latest_effect_s(timeout_s: float) -> float:
+    """The same until a request without an answer has taken effect, if it ever does.
+
+    A broker that it has reached may try for a minute to forward it to the controller. It counts
+    from `before_change`, like that of a slow call, since others may wait for the whole call.
+    """
+    return max(slowest_change_s(timeout_s), longest_request_s(timeout_s) + _FORWARDED_S)
 
 
 def slowest_change_s(timeout_s: float) -> float:

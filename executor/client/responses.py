@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
+from model.errors import ClusterUnreachable
 from model.ids import NO_BROKER, BrokerId, PartitionId
 
 
@@ -17,6 +18,13 @@ class ClusterView:
     """Registered and not fenced."""
     racks: Mapping[BrokerId, str] = field(default_factory=dict)
     """By broker that has a rack."""
+
+    @property
+    def any_alive(self) -> BrokerId:
+        """A live broker, the same each time; raises ClusterUnreachable without one."""
+        if not self.alive:
+            raise ClusterUnreachable("All brokers of the cluster are fenced; check their logs.")
+        return min(self.alive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

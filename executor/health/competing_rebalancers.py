@@ -29,7 +29,7 @@ def check(admin: ClusterReads, cluster: ClusterView) -> tuple[str, ...]:
     Raises GuardrailRefused where one is known to do so by itself.
     """
     # Both settings are the same on all brokers.
-    settings = admin.broker_configs(min(cluster.alive), [_CONFLUENT, _REDPANDA])
+    settings = admin.broker_configs(cluster.any_alive, [_CONFLUENT, _REDPANDA])
     if settings.get(_CONFLUENT) == "true":
         raise GuardrailRefused(
             f"Confluent's Self-Balancing is on ({_CONFLUENT}=true) and would undo these moves. "

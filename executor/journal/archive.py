@@ -14,7 +14,7 @@ writes to its name, and fails. The plan is uploaded before the first piece.
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +25,12 @@ from clients.s3 import Bucket, S3Settings
 from executor.journal.lease import SPARE_S, Lease, LeaseSettings, this_process
 from executor.journal.records import JournalDamage, scan
 from executor.journal.run_journal import (
+    CORDON,
     Action,
     backup_path,
     is_action,
+    kind_of,
+    of_plans,
     order,
     plan_path,
     run_path,
@@ -92,19 +95,33 @@ class Archive:
         """Hold the lease, after synchronising the archive and the local journals."""
         folder = _folder(cluster_id)
         with self.lease.held(cluster_id, stop):
-            for run_id, pieces in self._recent(folder, None).items():
+            for run_id, pieces in self._needed(journal_dir, folder, None).items():
                 self._download(journal_dir, folder, run_id, pieces)
                 self._run(journal_dir, folder, run_id, pieces, None).catch_up()
             yield
 
-    def fetch(self, journal_dir: Path, cluster_id: str, run_id: str | None = None) -> None:
+    def fetch(
+        self,
+        journal_dir: Path,
+        cluster_id: str,
+        run_id: str | None = None,
+        plans: Collection[str] = (),
+    ) -> None:
         """Download runs of a cluster: the newest, those of the last day, all since `run_id`.
 
-        A shorter local journal is replaced. A diverging one, whose writer has lost the lease, is
-        renamed: its extra records either were never acted on, or can be read from the cluster.
+        Of any age: cordons, and runs of the plans with these hashes. A shorter local journal is
+        replaced. A diverging one, whose writer has lost the lease, is renamed: its extra records
+        either were never acted on, or can be read from the cluster.
         """
         folder = _folder(cluster_id)
-        for found, pieces in self._recent(folder, run_id).items():
+        for found, pieces in self._needed(journal_dir, folder, run_id, plans).items():
+            self._download(journal_dir, folder, found, pieces)
+
+    def fetch_cordons(self, journal_dir: Path, cluster_id: str) -> None:
+        """Download the journals of a cluster's cordons alone, of any age; as `fetch`."""
+        folder = _folder(cluster_id)
+        cordons = _cordons(journal_dir, self.bucket.folders(folder))
+        for found, pieces in self._named(folder, cordons).items():
             self._download(journal_dir, folder, found, pieces)
 
     def sink(
@@ -149,9 +166,19 @@ class Archive:
                 f"nothing is sent; repair it with plimsoll journal repair {path.stem}."
             )
 
-    def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
-        """Pieces by run, oldest first: the newest run and all of the last day."""
+    def _needed(
+        self, journal_dir: Path, folder: str, run_id: str | None, plans: Collection[str] = ()
+    ) -> Mapping[str, list[_Piece]]:
+        """Pieces by run: as `fetch`. Cordons hold until they are ended, whatever their age."""
         names = self.bucket.folders(folder)
+        recent = self._recent(folder, names, run_id)
+        lasting = [*_cordons(journal_dir, names), *of_plans(names, plans)]
+        return {**self._named(folder, (n for n in lasting if n not in recent)), **recent}
+
+    def _recent(
+        self, folder: str, names: Sequence[str], run_id: str | None
+    ) -> Mapping[str, list[_Piece]]:
+        """Pieces by run, oldest first: the newest run and all of the last day."""
         day_ago = datetime.fromtimestamp(self.timing.now_s() - _RECENT_S, UTC)
         recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
         requested = [*recent[:1], *([run_id] if run_id else ())]
@@ -162,13 +189,15 @@ class Archive:
         return {}
 
     def _pieces(self, folder: str, first_run: str) -> dict[str, list[_Piece]]:
-        found: dict[str, list[_Piece]] = defaultdict(list)
-        for name, size in self.bucket.sizes(folder, first_run).items():
-            run_id, _, piece = name.partition("/")
-            number = piece.removesuffix(_SUFFIX)
-            if piece != number and number.isdecimal():
-                found[run_id].append(_Piece(folder + name, int(number), size))
-        return found
+        return _by_run(folder, self.bucket.sizes(folder, first_run))
+
+    def _named(self, folder: str, run_ids: Iterable[str]) -> dict[str, list[_Piece]]:
+        sizes = {
+            f"{run_id}/{name}": size
+            for run_id in run_ids
+            for name, size in self.bucket.sizes(f"{folder}{run_id}/").items()
+        }
+        return _by_run(folder, sizes)
 
     def _download(
         self, journal_dir: Path, folder: str, run_id: str, pieces: Sequence[_Piece]
@@ -314,6 +343,7 @@ def archive_of(
     *,
     call_s: float,
     slowest_s: float,
+    late_s: float,
     leases: LeaseSettings = _LEASES,
 ) -> Archive:
     """Open the archive in a bucket for this process; the rest as `archive_in`."""
@@ -322,6 +352,7 @@ def archive_of(
         timing,
         call_s=call_s,
         slowest_s=slowest_s,
+        late_s=late_s,
         leases=leases,
         holder=this_process(),
     )
@@ -333,6 +364,7 @@ def archive_in(
     *,
     call_s: float,
     slowest_s: float,
+    late_s: float,
     leases: LeaseSettings,
     holder: str,
 ) -> Archive:
@@ -340,13 +372,14 @@ def archive_in(
 
     `call_s`: the longest time in seconds until a request that is sent is answered or given up.
     `slowest_s`: the same with all that a call does before it sends its request.
+    `late_s`: as of `Lease`.
     """
     lease = Lease(
         bucket,
         timing,
         call_s=call_s,
         spare_s=slowest_s + SPARE_S - call_s if leases.spare_s is None else leases.spare_s,
-        late_s=slowest_s,
+        late_s=late_s,
         holder=holder,
         idle_s=leases.idle_s,
         sightings=leases.sightings,
@@ -361,6 +394,31 @@ def _folder(cluster_id: str) -> str:
 def _stamp(run_id: str) -> str:
     """The start time in a run id, without the counter."""
     return run_id.partition("-")[2] if order(run_id)[0] else run_id
+
+
+def _by_run(folder: str, sizes: Mapping[str, int]) -> dict[str, list[_Piece]]:
+    """Pieces by run, of the objects with these names and sizes."""
+    found: dict[str, list[_Piece]] = defaultdict(list)
+    for name, size in sizes.items():
+        run_id, _, piece = name.partition("/")
+        number = piece.removesuffix(_SUFFIX)
+        if piece != number and number.isdecimal():
+            found[run_id].append(_Piece(folder + name, int(number), size))
+    return found
+
+
+def _cordons(journal_dir: Path, names: Iterable[str]) -> list[str]:
+    """Those of these runs that are cordons, and whose journals are not here to their end."""
+    return [n for n in names if kind_of(n) == CORDON and not _has_ended(journal_dir, n)]
+
+
+def _has_ended(journal_dir: Path, run_id: str) -> bool:
+    """Whether the local journal is undamaged, and has the run's end."""
+    path = run_path(journal_dir, run_id)
+    found = scan(whole_lines(path), run_id) if path.exists() else None
+    if found is None or found.damage or not found.records:
+        return False
+    return found.records[-1].event is JournalEvent.ENDED
 
 
 def _has_plan(journal_dir: Path, run_id: str) -> bool:

@@ -5,8 +5,10 @@ file has the size and time of change that it had when it was read. The copy on d
 one that is missing, torn, old or damaged is ignored and made again from the journals.
 
 Two rules keep it safe. A file, or a folder, that changed less than two seconds ago is read each
-time, since a second change may carry the same time. And within a process, the files of runs that
-are done are compared with the index once a minute only; all others are compared each time.
+time, since a second change may carry the same time. And the files of runs that are done, to which
+nothing is ever appended, are compared with the index once a minute by a process that goes on, and
+once an hour by processes that start; all others are compared each time. One that was replaced, as
+a repair or the archive does, is another file (inode), which is noticed each time.
 """
 
 import contextlib
@@ -17,26 +19,30 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from executor.journal.run_journal import SUFFIX, is_action, journal_ids, order
+from executor.journal.run_journal import SUFFIX, is_action, journal_ids, journal_inodes, order
 from model.errors import ConfigError
 from model.file_locks import plain_file
 from model.files import replace_file
 from model.ids import PartitionId, TopicName
 
+T = TypeVar("T")
+
 FILE: Final = "index"
-_HEAD: Final = b"plimsoll journal index 1 "
+_HEAD: Final = b"plimsoll journal index 2 "
 _CALM_NS: Final = 2_000_000_000
 """Nanoseconds after which a change of a file is certain to have changed its time, too."""
 _COMPARE_S: Final = 60.0
 """Seconds after which a process compares the files of done runs with the index again."""
+_BELIEVED_NS: Final = 3_600_000_000_000
+"""Nanoseconds for which processes that start believe a comparison that another has made."""
 _UNSAVED: Final = 8
 """Journals that were read since the index was saved, from which on it is saved again."""
 _FOLDERS: Final = 8
 """Folders that a process keeps in memory."""
-_SEPARATOR: Final = "\t"
 
 
 class JournalFile(NamedTuple):
@@ -45,6 +51,7 @@ class JournalFile(NamedTuple):
     run_id: str
     size: int
     changed_ns: int
+    inode: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +80,10 @@ Measure = Callable[[str], JournalFacts]
 class _Saved:
     """Facts that hold while the files are unchanged."""
 
-    done: dict[str, str] = field(default_factory=dict)
-    """The cluster of each done run, by the line of its file."""
+    done: dict[JournalFile, str] = field(default_factory=dict)
+    """The cluster of each done run."""
+    compared_ns: int = 0
+    """When the files of all of them were last looked at."""
     others: dict[str, tuple[JournalFile, JournalFacts]] = field(default_factory=dict)
     movers: dict[str, dict[PartitionId, str]] = field(default_factory=dict)
     """The newest run that moved a partition, by cluster."""
@@ -101,8 +110,11 @@ class JournalIndex:
         """Mark of the folder when it was listed; None where it may have changed since."""
         self._by_run: tuple[list[JournalFile], dict[str, str]] | None = None
         """The cluster of each run, for this list of files."""
-        self._compared_s = 0.0
+        self._compared_s: float | None = None
+        """When this process began to believe what it knows of the files of done runs."""
         self._unsaved = 0
+        self._recent: dict[str, tuple[int, dict[JournalFile, Any]]] = {}
+        """Since when the newest journals were asked for last, and what they say, by cluster."""
 
     def files(self) -> list[JournalFile]:
         """The journals of runs, oldest first; raises nothing where there is no folder."""
@@ -112,7 +124,31 @@ class JournalIndex:
 
     def run_ids(self) -> list[str]:
         """Their run ids, oldest first, without asking for anything else."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._listed is not None and self._mark()[0] == self._listed:
+                # No entry has come or gone since the folder was listed.
+                return [file.run_id for file in self._files]
         return [run_id for run_id in journal_ids(self._folder) if not is_action(run_id)]
+
+    def recent(self, cluster_id: str, since_ns: int, read: Callable[[str], T]) -> list[T]:
+        """What `read` finds in each journal that changed since, oldest first, by its run id.
+
+        A journal is read once while its file stays the same. Of what was found about a cluster,
+        that which the last two calls asked for is kept. Raises as `read` does.
+        """
+        with self._lock:
+            before_ns, known = self._recent.get(cluster_id, (since_ns, {}))
+            oldest_ns = min(before_ns, since_ns)
+            recent = [file for file in self.files() if file.changed_ns >= oldest_ns]
+            found = {
+                file: known[file] if file in known else read(file.run_id)
+                for file in recent
+                if file.changed_ns >= since_ns
+            }
+            known = known | found
+            kept = {file: known[file] for file in recent if file in known and self._is_calm(file)}
+            self._recent[cluster_id] = since_ns, kept
+            return list(found.values())
 
     def not_done(self, measure: Measure) -> list[tuple[JournalFile, JournalFacts | None]]:
         """The journals that are not known to be done, oldest first; None: it is unreadable."""
@@ -126,10 +162,8 @@ class JournalIndex:
                 clusters = {
                     f.run_id: facts.cluster_id for f, facts in self._others(measure) if facts
                 }
-                for file in self._files:
-                    found = self._facts().done.get(_line(file))
-                    if found is not None:
-                        clusters[file.run_id] = found
+                done = self._facts().done
+                clusters |= {f.run_id: done[f] for f in self._files if f in done}
                 self._by_run = self._files, clusters
             return self._by_run[1].get(run_id) or None
 
@@ -174,14 +208,24 @@ class JournalIndex:
         except OSError:
             self._files, self._undone, self._listed = [], [], None
             return
-        now_s = time.monotonic()
-        if mark == self._listed and now_s - self._compared_s < _COMPARE_S and self._restated():
+        now_s, compared_s = time.monotonic(), self._compared_s
+        is_recent = compared_s is not None and now_s - compared_s < _COMPARE_S
+        if mark == self._listed and is_recent and self._restated():
             return
-        done = self._facts().done
-        self._files = list(_files(self._folder))
-        self._undone = [at for at, file in enumerate(self._files) if _line(file) not in done]
+        saved, now_ns = self._facts(), self._clock_ns()
+        since_ns = now_ns - saved.compared_ns
+        is_believed = is_recent or (compared_s is None and 0 <= since_ns < _BELIEVED_NS)
+        believed = {file.run_id: file for file in saved.done} if is_believed else {}
+        self._files = list(_files(self._folder, believed))
+        self._undone = [at for at, file in enumerate(self._files) if file not in saved.done]
         self._listed = mark if age_ns > _CALM_NS else None
-        self._compared_s = now_s
+        if not is_recent:
+            self._compared_s = now_s
+        if not is_believed:
+            saved.compared_ns = now_ns
+            if saved.done and not 0 <= since_ns < _BELIEVED_NS // 2:
+                # Or processes that start would compare them, too.
+                self.save()
 
     def _restated(self) -> bool:
         """Look again at the files of runs that are not done; False where one is gone."""
@@ -212,7 +256,7 @@ class JournalIndex:
             known = saved.others.get(file.run_id)
             is_known = known is not None and known[0] == file
             facts = known[1] if known is not None and is_known else self._measured(file, measure)
-            if _line(file) not in saved.done:
+            if file not in saved.done:
                 undone.append(at)
                 found.append((file, facts))
         self._undone = undone
@@ -239,7 +283,7 @@ class JournalIndex:
         if self._is_calm(file) and _stated(self._folder, file) == file:
             self._unsaved += 1
             if facts.is_done:
-                saved.done[_line(file)] = facts.cluster_id
+                saved.done[file] = facts.cluster_id
                 if saved.done_ids is not None:
                     saved.done_ids.add(file.run_id)
                 del saved.traced[file.run_id]
@@ -255,7 +299,7 @@ class JournalIndex:
         if run_id in saved.traced:
             return saved.traced[run_id]
         if saved.done_ids is None:
-            saved.done_ids = {line.partition(_SEPARATOR)[0] for line in saved.done}
+            saved.done_ids = {file.run_id for file in saved.done}
         if run_id not in saved.done_ids:
             return frozenset()
         # A done run was changed afterwards, which plimsoll never does.
@@ -263,11 +307,7 @@ class JournalIndex:
         return frozenset(pid for runs in movers for pid, mover in runs if mover == run_id)
 
     def _is_calm(self, file: JournalFile) -> bool:
-        return (
-            self._clock_ns() - file.changed_ns > _CALM_NS
-            and _SEPARATOR not in file.run_id
-            and "\n" not in file.run_id
-        )
+        return self._clock_ns() - file.changed_ns > _CALM_NS
 
     def _unfinished(self, cluster_id: str, measure: Measure) -> dict[PartitionId, str] | None:
         """As `unfinished`; None where a journal that would decide it has vanished."""
@@ -311,15 +351,16 @@ class JournalIndex:
     def _content(self) -> bytes:
         """The index of the files that are still there."""
         saved = self._facts()
-        lines = {_line(file): file.run_id for file in self._files}
-        saved.done = {line: c for line, c in saved.done.items() if line in lines}
-        known = {file.run_id: file for file in self._files}
-        saved.others = {n: o for n, o in saved.others.items() if known.get(n) == o[0]}
-        done: dict[str, list[str]] = {}
-        for line, cluster_id in saved.done.items():
-            done.setdefault(cluster_id, []).append(line)
+        there = set(self._files)
+        saved.done = {file: c for file, c in saved.done.items() if file in there}
+        saved.others = {n: o for n, o in saved.others.items() if o[0] in there}
+        done: dict[str, list[JournalFile]] = {}
+        for file, cluster_id in saved.done.items():
+            done.setdefault(cluster_id, []).append(file)
         document = {
-            "done": {cluster_id: "\n".join(found) for cluster_id, found in done.items()},
+            "compared": saved.compared_ns,
+            # By column, which is read several times as fast.
+            "done": {cluster_id: [*zip(*files, strict=True)] for cluster_id, files in done.items()},
             "others": [[*file, *_fields(facts)] for file, facts in saved.others.values()],
             "movers": json.dumps(_by_run(self._movers())),
         }
@@ -341,14 +382,19 @@ def index_of(folder: Path) -> JournalIndex:
         return found
 
 
-def _files(folder: Path) -> Iterator[JournalFile]:
-    ids = journal_ids(folder)
-    if not ids:
+def _files(folder: Path, believed: Mapping[str, JournalFile]) -> Iterator[JournalFile]:
+    """The journals of runs, oldest first; the file system is not asked about those believed."""
+    inodes = journal_inodes(folder)
+    if not inodes:
         return
     # Names relative to the folder are found faster.
     handle, stat = os.open(folder, os.O_RDONLY), os.stat
     try:
-        for run_id in ids:
+        for run_id, inode in inodes.items():
+            known = believed.get(run_id)
+            if known is not None and known.inode == inode:
+                yield known
+                continue
             if is_action(run_id):
                 continue
             try:
@@ -356,7 +402,7 @@ def _files(folder: Path) -> Iterator[JournalFile]:
             except OSError:
                 # It vanished meanwhile.
                 continue
-            yield JournalFile(run_id, found.st_size, found.st_mtime_ns)
+            yield JournalFile(run_id, found.st_size, found.st_mtime_ns, found.st_ino)
     finally:
         os.close(handle)
 
@@ -366,11 +412,7 @@ def _stated(folder: Path, file: JournalFile) -> JournalFile | None:
         found = os.stat(f"{folder}/{file.run_id}{SUFFIX}")
     except OSError:
         return None
-    return JournalFile(file.run_id, found.st_size, found.st_mtime_ns)
-
-
-def _line(file: JournalFile) -> str:
-    return f"{file[0]}\t{file[1]}\t{file[2]}"
+    return JournalFile(file.run_id, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def _read(path: Path) -> _Saved:
@@ -384,11 +426,11 @@ def _read(path: Path) -> _Saved:
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         return _Saved()
     document = json.loads(body)
-    saved = _Saved(movers_text=document["movers"])
-    for cluster_id, lines in document["done"].items():
-        saved.done |= dict.fromkeys(lines.split("\n"), cluster_id)
-    for run_id, size, changed_ns, *fields in document["others"]:
-        file = JournalFile(run_id, size, changed_ns)
+    saved = _Saved(movers_text=document["movers"], compared_ns=document["compared"])
+    for cluster_id, columns in document["done"].items():
+        saved.done |= zip(map(JournalFile, *columns), repeat(cluster_id))
+    for run_id, size, changed_ns, inode, *fields in document["others"]:
+        file = JournalFile(run_id, size, changed_ns, inode)
         saved.others[run_id] = file, _facts_of(fields)
     return saved
 

@@ -9,7 +9,7 @@ clock rates differ by less) from after it first read that state, and takes over 
 still the same then. The write came before the read, so the holder's time ends before the taker's
 does. The holder in turn sends no request that could outlast its time: it renews first, which fails
 once another process has taken over. Nor does it release the lease while a request without an answer
-may still arrive: it only shortens it to that time. No lease can prevent the remaining case: a
+may still arrive: it leaves it for that time. No lease can prevent the remaining case: a
 process that is suspended between its last check of the clock and the sending of one request.
 
 A request may take longer than others should have to wait for a holder that has died. So a

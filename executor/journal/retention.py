@@ -45,7 +45,7 @@ class Retention:
     cooldown_ms: int = 0
     """How long moves count as recent; those journals are kept."""
     needed: Callable[[], Collection[str]] = field(default=_none)
-    """Ids of runs that something else still names, such as an open task."""
+    """Ids of runs that something else still needs, such as an open task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,17 @@
 """Earlier runs, as their journals record them."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from executor.journal.journal_index import JournalFacts, index_of
 from executor.journal.lost_settings import has_lost_settings, is_clean_end, lost_settings
 from executor.journal.records import IntactRecord, JournalContent, JournalDamage, scan
-from executor.journal.run_journal import SUFFIX, order, plan_path, run_path
+from executor.journal.run_journal import SUFFIX, of_plans, order, plan_path, run_path
 from executor.platforms.automq_balancer import SuspendedBalancer
 from executor.platforms.tiered_segments import LoweredSegments
 from executor.throttle.quota import ThrottleSettings
@@ -114,12 +114,9 @@ def recent_moves(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[Rec
     A requested move counts even if its end was not seen, since it may have been made.
     Raises ConfigError for an unreadable journal.
     """
-    found = [
-        trace.move
-        for path in _changed_since(journal_dir, since_ms)
-        for trace in _traces(read_journal(path), cluster_id).values()
-        if trace.move.at_ms >= since_ms
-    ]
+
+    runs = _recent_runs(journal_dir, cluster_id, since_ms)
+    found = [move for run in runs for move in run.moves if move.at_ms >= since_ms]
     return tuple(sorted(found, key=lambda m: (m.at_ms, m.topic, m.partition)))
 
 
@@ -137,17 +134,38 @@ def usage_since(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RunU
     A move whose bytes were not measured, as after a crash, counts with those of its plan.
     Raises ConfigError for an unreadable journal.
     """
-    found = []
-    for path in _changed_since(journal_dir, since_ms):
-        records = [r for r in read_journal(path) if r.cluster_id == cluster_id]
-        started_ms = min((r.at_ms for r in records), default=since_ms - 1)
-        if started_ms >= since_ms:
-            moved = [(r.id, r.detail["bytes"]) for r in records if r.event is JournalEvent.MOVED]
-            unknown = any(size is None for _, size in moved)
-            planned = _planned_bytes(journal_dir, path.stem) if unknown else {}
-            copied = sum(planned.get(pid, 0) if size is None else size for pid, size in moved)
-            found.append(RunUsage(started_at_ms=started_ms, bytes_copied=copied))
-    return tuple(sorted(found, key=lambda run: run.started_at_ms))
+
+    used = [run.usage for run in _recent_runs(journal_dir, cluster_id, since_ms)]
+    found = [usage for usage in used if usage is not None and usage.started_at_ms >= since_ms]
+    return tuple(sorted(found, key=lambda usage: usage.started_at_ms))
+
+
+class _RecentRun(NamedTuple):
+    """What one journal says of a cluster."""
+
+    moves: tuple[RecentMove, ...]
+    usage: RunUsage | None
+
+
+def _recent_runs(journal_dir: Path, cluster_id: str, since_ms: int) -> list[_RecentRun]:
+    def read(run_id: str) -> _RecentRun:
+        records = read_journal(journal_dir / (run_id + SUFFIX))
+        own = [record for record in records if record.cluster_id == cluster_id]
+        moves = tuple(trace.move for trace in _traces(own, cluster_id).values())
+        return _RecentRun(moves, _usage_of(journal_dir, run_id, own))
+
+    return index_of(journal_dir).recent(cluster_id, 1_000_000 * since_ms, read)
+
+
+def _usage_of(journal_dir: Path, run_id: str, records: Sequence[JournalRecord]) -> RunUsage | None:
+    """What a run has used by these records of it; None without any."""
+    if not records:
+        return None
+    moved = [(r.id, r.detail.get("bytes")) for r in records if r.event is JournalEvent.MOVED]
+    unknown = any(size is None for _, size in moved)
+    planned = _planned_bytes(journal_dir, run_id) if unknown else {}
+    copied = sum(planned.get(pid, 0) if size is None else size for pid, size in moved)
+    return RunUsage(started_at_ms=min(r.at_ms for r in records), bytes_copied=copied)
 
 
 def _planned_bytes(journal_dir: Path, run_id: str) -> Mapping[PartitionId | None, int]:
@@ -189,15 +207,6 @@ def facts_of(journal_dir: Path, run_id: str) -> JournalFacts:
         open=still_open,
         traced=frozenset(traces),
     )
-
-
-def _changed_since(journal_dir: Path, since_ms: int) -> list[Path]:
-    """Journals of runs that changed since a time; a file is not changed after its last record."""
-    return [
-        journal_dir / (file.run_id + SUFFIX)
-        for file in index_of(journal_dir).files()
-        if file.changed_ns >= 1_000_000 * since_ms
-    ]
 
 
 def _traces(records: Iterable[JournalRecord], cluster_id: str) -> dict[PartitionId, _Trace]:
@@ -484,6 +493,20 @@ def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     for run_id in [*islice(_newest_ids(journal_dir, cluster_id), _NEWEST)][::-1]:
         with contextlib.suppress(ConfigError):
             found.append(_read_run(journal_dir, run_id))
+    return found
+
+
+def runs_of(journal_dir: Path, cluster_id: str, plans: Collection[str]) -> list[PastRun]:
+    """The readable runs of the plans with these hashes on a cluster, oldest first, of any age."""
+    found = []
+    for run_id in of_plans(index_of(journal_dir).run_ids(), plans):
+        with contextlib.suppress(ConfigError):
+            # As for `past_runs`: one that a crash left without a record has sent nothing.
+            if cluster_of(run_path(journal_dir, run_id)) != cluster_id:
+                continue
+            past = _read_run(journal_dir, run_id)
+            if past.plan.hash in plans:
+                found.append(past)
     return found
 
 

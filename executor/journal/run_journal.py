@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
@@ -33,6 +33,8 @@ SUFFIX: Final = ".jsonl"
 PLAN_SUFFIX: Final = ".plan.json"
 _ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic|cordon)")
 _ACTIONS: Final = ("-elect", "-topic", "-cordon")
+HASH_DIGITS: Final = 8
+"""Digits of the plan's hash at the end of a run's id."""
 CORDON: Final = "cordon"
 """The kind of an action that cordons brokers, or ends it."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -283,13 +285,21 @@ def journal_paths(journal_dir: Path) -> list[Path]:
 
 def journal_ids(journal_dir: Path) -> list[str]:
     """Ids of runs and other changes, in the order of `run_paths`; empty without a folder."""
+    return [*journal_inodes(journal_dir)]
+
+
+def journal_inodes(journal_dir: Path) -> dict[str, int]:
+    """The numbers of the files of `journal_ids`, by id and in the same order."""
+    end = -len(SUFFIX)
     try:
-        names = os.listdir(journal_dir)
+        with os.scandir(journal_dir) as entries:
+            # There may be many, and another file system call for each takes longer than all else.
+            inodes = {e.name[:end]: e.inode() for e in entries if e.name.endswith(SUFFIX)}
     except OSError:
-        return []
-    ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
-    # There may be many, and eight digits sort as their numbers do.
-    return sorted(ids) if all(map(_is_counted, ids)) else sorted(ids, key=order)
+        return {}
+    # Eight digits sort as their numbers do.
+    key = None if all(map(_is_counted, inodes)) else order
+    return {run_id: inodes[run_id] for run_id in sorted(inodes, key=key)}
 
 
 def _is_counted(name: str) -> bool:
@@ -313,6 +323,12 @@ def kind_of(run_id: str) -> str | None:
     """The kind of an action, such as `elect`; None for a run."""
     found = _ACTION.fullmatch(run_id)
     return None if found is None else found[1]
+
+
+def of_plans(run_ids: Iterable[str], plans: Iterable[str]) -> list[str]:
+    """Those of these runs whose ids end as those of the plans with these hashes do."""
+    ends = {plan_hash[:HASH_DIGITS] for plan_hash in plans}
+    return [run_id for run_id in run_ids if run_id.rpartition("-")[2] in ends]
 
 
 def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:

@@ -105,10 +105,11 @@ class Cordons:
         self, brokers: Collection[BrokerId], change: Change
     ) -> tuple[CordonChange, ...] | None:
         """Why none of these brokers would change; None where one would. Changes nothing."""
-        found = tuple(self._reason(broker, change) for broker in self._alive(brokers))
-        if not all(found):
+        # Asked once, since a broker may die or come back between two answers.
+        reasons = {broker: self._reason(broker, change) for broker in self._alive(brokers)}
+        if not all(reasons.values()):
             return None
-        return tuple(_unchanged(b, r) for b, r in self._pairs(brokers, found))
+        return tuple(_unchanged(b, reasons.get(b, _DEAD)) for b in sorted(brokers))
 
     def make(
         self, brokers: Collection[BrokerId], change: Change, journal: RunJournal
@@ -126,13 +127,6 @@ class Cordons:
     def _alive(self, brokers: Collection[BrokerId]) -> list[BrokerId]:
         alive = self.admin.cluster().alive
         return [b for b in sorted(brokers) if b in alive]
-
-    def _pairs(
-        self, brokers: Collection[BrokerId], reasons: Iterable[str]
-    ) -> Iterator[tuple[BrokerId, str]]:
-        found = dict(zip(self._alive(brokers), reasons, strict=True))
-        for broker in sorted(brokers):
-            yield broker, found.get(broker, _DEAD)
 
     def _reason(self, broker: BrokerId, change: Change) -> str:
         """Why this broker stays as it is; empty where it, or what is known of it, changes."""

@@ -35,7 +35,7 @@ def is_automq(admin: ClusterReads) -> bool:
     """Whether the cluster is AutoMQ, by its feature flag, or in 1.0.0 by a broker setting."""
     if _AUTOMQ_FEATURE in admin.features():
         return True
-    broker = min(admin.cluster().alive)
+    broker = admin.cluster().any_alive
     return admin.broker_configs(broker, [_AUTOMQ_CONFIG]).get(_AUTOMQ_CONFIG) == "true"
 
 

@@ -108,6 +108,7 @@ def check(
             f"{seen.cluster.cluster_id}. Set the right bootstrap servers, or plan again."
         )
     log_dir_checks.refuse_unclear(plan.moves)
+    _refuse_idle(plan.moves)
     _refuse_moving(plan, seen, ours or {})
     drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
     if drift:
@@ -122,6 +123,17 @@ def check(
             _refuse_resizing(move, asked.get(move.topic), seen, undoes=undoes)
         _refuse_unsafe(move, seen)
     log_dir_checks.refuse_unfit(plan.moves, seen.log_dirs)
+
+
+def _refuse_idle(moves: Sequence[Move]) -> None:
+    """Raise GuardrailRefused for a move without a request, whose end nobody could see."""
+    for move in moves:
+        if move.changes_nothing:
+            raise GuardrailRefused(
+                f"The plan cannot be executed: its move of {move.id} changes nothing: replicas "
+                f"{move_progress.text(move.replicas_before)}, led by {_leader(move.leader_before)},"
+                " before and after. Plan again, or write the plan without that move."
+            )
 
 
 def _refuse_moving(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str]) -> None:

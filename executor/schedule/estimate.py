@@ -1,6 +1,7 @@
 """Estimates of a run: time, bytes and peak loads before it starts, then the time left."""
 
 import logging
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,8 @@ class Forecast:
     """Why moves will never fit on a disk, one sentence each."""
     known: int
     """Number of earlier moves that the estimate is based on."""
+    leaders_s: float | None = None
+    """Seconds that changes of leader alone would take; None where the plan names none."""
 
 
 def forecast(
@@ -79,7 +82,16 @@ def forecast(
         free_bytes=free_bytes,
         unfit=tuple(reason for _, reason in timeline.unfit),
         known=pace.known,
+        leaders_s=_leaders_s(plan, limits, pace),
     )
+
+
+def _leaders_s(plan: Plan, limits: RunLimits, pace: Pace) -> float | None:
+    """As many at once as a run begins; which brokers they are of is not known."""
+    if plan.leaders_only is None:
+        return None
+    at_once = min(limits.leader_changes_in_flight, limits.moves_per_broker)
+    return math.ceil(plan.leaders_only.leader_changes / at_once) * pace.seconds
 
 
 def expected_seconds(

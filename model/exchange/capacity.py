@@ -116,4 +116,5 @@ def _number(where: str, value: Any) -> float:
         raise ConfigError(f"{where} is {value!r}, more than {MOST:g}; mind the unit")
     if number > 0:
         return number
-    raise ConfigError(f"{where} is {value!r}; give a number above 0")
+    shown = "null" if value is None else repr(value)
+    raise ConfigError(f"{where} is {shown}; give a number above 0")

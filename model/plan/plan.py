@@ -27,8 +27,8 @@ from model.plan.remaining import OverLimit, RackViolation
 from model.plan.replication_change import ReplicationChange
 from model.plan.tolerance import OutsideTolerance, outside_tolerance
 from model.snapshot.forecast import LoadForecast
-from model.snapshot.snapshot import BrokerState, StorageKind
-from model.units import count_text, percent_text
+from model.snapshot.snapshot import BrokerState, StorageKind, in_words
+from model.units import count_text, share_text
 
 KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
@@ -110,11 +110,11 @@ class Move(FileModel):
 
     @property
     def reason_text(self) -> str:
-        """The reason as shown: `relieves broker 2 (net_in 200 % above average); ...`.
+        """The reason as shown: `relieves broker 2 (bytes in 200 % above average); ...`.
 
         Files keep the older words, so that equal plans keep equal bytes.
         """
-        return _LEVEL.sub(lambda of: _AVERAGE[of[1]], self.reason)
+        return in_words(_LEVEL.sub(lambda of: _AVERAGE[of[1]], self.reason))
 
     @property
     def added(self) -> tuple[BrokerId, ...]:
@@ -130,6 +130,13 @@ class Move(FileModel):
     def resizes(self) -> bool:
         """Whether it changes the number of replicas."""
         return len(self.replicas_before) != len(self.replicas_after)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether replicas, leader and log directories stay as they are."""
+        before = (self.replicas_before, self.leader_before, self.log_dirs_before)
+        after = (self.replicas_after, self.leader_after, self.log_dirs_after)
+        return before == after or (before[:2] == after[:2] and not self.log_dirs_after)
 
 
 def bytes_of(moves: Iterable[Move]) -> int | None:
@@ -244,6 +251,14 @@ class Plan(VersionedModel):
         return self.gap / possible if possible > 0 else 0.0
 
     @property
+    def raises_objective(self) -> bool:
+        """Whether F rises, for what comes before it: forced moves, repairs or the tolerance.
+
+        Then its gap is no share of a possible improvement.
+        """
+        return self.objective > self.objective_before + ROUNDING * abs(self.objective)
+
+    @property
     def outside(self) -> tuple[OutsideTolerance, ...]:
         """Brokers outside their tolerance after the plan, the furthest first."""
         return outside_tolerance(self.goals, {b.id: b.deviation_after for b in self.brokers})
@@ -288,7 +303,7 @@ class Plan(VersionedModel):
         if self.leaders_only is None or share <= 0:
             return ""
         changes = count_text(self.leaders_only.leader_changes, "leader change")
-        return f"{changes} alone, 0 bytes: {percent_text(share)} of the imbalance"
+        return f"{changes} alone, 0 bytes: {share_text(share)} of the imbalance"
 
     @property
     def leaders_only_share(self) -> float:

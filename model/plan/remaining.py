@@ -10,7 +10,8 @@ from model.cpu import from_file, is_cpu, to_file
 from model.files import FileModel, unless_none
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
-from model.units import bytes_text, cores_text, count_text, listed, percent_text, rate_text
+from model.snapshot.snapshot import dimension_words
+from model.units import bytes_text, cores_text, count_text, listed, rate_text, share_text
 
 MOST_NAMED: Final = 5
 """Partitions of one kind that are named in a sentence."""
@@ -72,13 +73,15 @@ def exceeds(load: float, limit: float) -> bool:
     return load > limit * (1 + 1e-9)
 
 
-def remaining_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
+def remaining_text(
+    over: Sequence[OverLimit], racks: Sequence[RackViolation], most: int = MOST_LIMITS
+) -> Iterator[str]:
     """Clauses on limits that stay exceeded and rack violations not repaired.
 
-    At most `MOST_LIMITS` limits are named with their figures, the rest counted.
+    At most `most` limits are named with their figures, the rest counted.
     """
     left = [_sentence(o, "stays over", o.after) for o in over if o.remains]
-    yield from _first(left, "more limits stay exceeded")
+    yield from _first(left, ("limit stays exceeded", "limits stay exceeded"), most)
     by_reason: dict[str, list[RackViolation]] = defaultdict(list)
     for violation in racks:
         if not violation.repaired:
@@ -95,15 +98,18 @@ def _sentence(over: OverLimit, verb: str, *loads: float) -> str:
     limit = load_text(over.dimension, over.limit)
     if over.capacity is not None:
         whole = load_text(over.dimension, over.capacity)
-        limit += f" ({percent_text(over.limit / over.capacity)} of {whole})"
-    head = f"broker {over.broker} {verb} its limit of {over.dimension}"
+        limit += f" ({share_text(over.limit / over.capacity)} of {whole})"
+    head = f"broker {over.broker} {verb} its limit of {dimension_words(over.dimension)}"
     return f"{head}: {shown}, the limit is {limit}"
 
 
-def _first(sentences: Sequence[str], rest: str) -> Iterator[str]:
-    yield from sentences[:MOST_LIMITS]
-    if len(sentences) > MOST_LIMITS:
-        yield f"{len(sentences) - MOST_LIMITS} {rest}"
+def _first(
+    sentences: Sequence[str], rest: tuple[str, str], most: int = MOST_LIMITS
+) -> Iterator[str]:
+    """At most so many sentences; rest: the words after `more` about one further, and several."""
+    yield from sentences[:most]
+    if (left := len(sentences) - most) > 0:
+        yield f"{left} more {rest[left > 1]}"
 
 
 def deferred_text(deferred: Sequence[Stay]) -> Iterator[str]:
@@ -131,7 +137,7 @@ def repaired_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> 
     the load before and after, and the rest counted.
     """
     left = [_sentence(o, "is brought below", o.before, o.after) for o in over if not o.remains]
-    yield from _first(left, "more exceeded limits are repaired")
+    yield from _first(left, ("exceeded limit is repaired", "exceeded limits are repaired"))
     count = sum(v.repaired for v in racks)
     if count:
         whole = f" of {len(racks)}" if count < len(racks) else ""
@@ -143,7 +149,10 @@ def present_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> I
 
     At most `MOST_LIMITS` limits are named, the rest counted.
     """
-    yield from _first([_sentence(o, "is over", o.before) for o in over], "more limits are exceeded")
+    yield from _first(
+        [_sentence(o, "is over", o.before) for o in over],
+        ("limit is exceeded", "limits are exceeded"),
+    )
     if racks:
         movable = sum(not v.reason for v in racks)
         yield (
@@ -166,13 +175,15 @@ def load_text(dimension: str, load: float) -> str:
         return bytes_text(load)
     if measure in ("net_in", "net_out", "leader_net_in", "potential_net_out"):
         return rate_text(load)
-    return cores_text(load) if is_cpu(dimension) else f"{load:.4g}"
+    if is_cpu(dimension):
+        return cores_text(load)
+    return f"{load:.4g}" if load < 9999.5 else f"{load:,.0f}"
 
 
 def over_limit_text(broker: BrokerId, dimension: str, load: float, limit: float) -> str:
-    """A broker over a limit: `broker 3 would carry 309 MB/s of net_in, ...`."""
+    """A broker over a limit: `broker 3 would carry 309 MB/s of bytes in, ...`."""
     over, its_limit = (load_text(dimension, x) for x in (load - limit, limit))
     return (
-        f"broker {broker} would carry {load_text(dimension, load)} of {dimension}, "
-        f"{over} over its limit of {its_limit}"
+        f"broker {broker} would carry {load_text(dimension, load)} of "
+        f"{dimension_words(dimension)}, {over} over its limit of {its_limit}"
     )

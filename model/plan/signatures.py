@@ -58,6 +58,7 @@ def sign(plan_hash: str, key_file: Path) -> Signature:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+    _refuse_public_key(key_file)
     check_secret(key_file, "the key ")
     try:
         key = load_pem_private_key(read_bytes(key_file, MOST_BYTES), password=None)
@@ -192,6 +193,15 @@ class RequiredSignature:
                 f"{where} has no signature of plan {plan_hash[:12]} by a key of {self.keys_file}"
             )
         return found
+
+
+def _refuse_public_key(path: Path) -> None:
+    """Raise ConfigError for a public key, which others may read: its mode is not what is wrong."""
+    if not path.is_file():
+        return
+    kinds = [block[1] for block in _KEY.finditer(read_bytes(path, MOST_BYTES))]
+    if kinds and not any(b"PRIVATE" in kind for kind in kinds):
+        raise ConfigError(f"{path} holds no private key; sign with the private one")
 
 
 def _fingerprint(key: "Ed25519PublicKey") -> str:

@@ -6,7 +6,8 @@ from typing import Final
 
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.units import deviation_text, percent_text
+from model.snapshot.snapshot import dimension_words, in_words
+from model.units import deviation_text, share_text
 
 EDGE: Final = 1e-9
 """Share of the average by which rounding may put a broker beyond the edge of its tolerance."""
@@ -83,10 +84,10 @@ def tolerance_text(outside: Sequence[OutsideTolerance], reason: str) -> Iterator
     if not outside:
         return
     named = [
-        f"broker {o.broker} is {deviation_text(o.deviation)} in {o.dimension} "
-        f"(tolerance {percent_text(o.tolerance)})"
+        f"broker {o.broker} is {deviation_text(o.deviation)} in {dimension_words(o.dimension)} "
+        f"(tolerance {share_text(o.tolerance)})"
         for o in outside[:MOST_NAMED]
     ]
     more = len(outside) - MOST_NAMED
     listed = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-    yield f"{OUTSIDE}: {listed}" + (f": {reason}" if reason else "")
+    yield f"{OUTSIDE}: {listed}" + (f": {in_words(reason)}" if reason else "")

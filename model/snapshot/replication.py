@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from model.ids import PartitionId
+from model.ids import PartitionId, TopicName
 
 MOST_LISTED: Final = 200
 
@@ -26,5 +26,8 @@ class Replication:
     in Kafka's metric `UnderMinIsrPartitionCount`: producers that ask for all get errors."""
     below_ids: tuple[PartitionId, ...] = ()
     """The first `MOST_LISTED` of those."""
+    behind_of: tuple[tuple[TopicName, int], ...] = ()
+    """The topics that have any partition with fewer replicas in sync than replicas, and how many;
+    those without a leader count, too, as in Kafka Manager's (CMAK's) `Under Replicated %`."""
     moving: int = 0
     """That are being reassigned, by whomever."""

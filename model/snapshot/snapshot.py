@@ -30,6 +30,8 @@ from model.snapshot.snapshot_parts import (
     Source,
     StorageKind,
     Topic,
+    dimension_words,
+    in_words,
     partition_id,
     replica_list,
 )
@@ -56,7 +58,9 @@ __all__ = [
     "Source",
     "StorageKind",
     "Topic",
+    "dimension_words",
     "has_shared",
+    "in_words",
     "partitions_from_rows",
 ]
 

@@ -1,8 +1,9 @@
 """The parts of a snapshot: brokers, topics and sources, and columns per partition."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,33 @@ class Resource(StrEnum):
         return {Resource.NET_IN: "bytes in", Resource.NET_OUT: "bytes out"}.get(self, self.value)
 
 
+def dimension_words(dimension: str) -> str:
+    """A measure in words, `bytes in`, or one in a time slot, `bytes in @3`."""
+    measure, at, slot = dimension.partition("@")
+    name = measure
+    if measure in list(Resource):
+        name = Resource(measure).words
+    elif measure in list(Count):
+        name = Count(measure).words
+    return f"{name} @{slot}" if at else name
+
+
+_KEYS: Final = re.compile(
+    r"(?<![\w.-])((?:leader_|potential_)?net_(?:in|out)|topic_(?:replicas|leaders))(?![\w-]|\.\w)(@?)"
+)
+_WHOLE: Final = re.compile(r"(?<=\d)\.0 %")
+
+
+def in_words(text: str) -> str:
+    """A sentence kept in a file as it is shown: `12.0 % in net_in` becomes `12 % in bytes in`.
+
+    Files keep the measures' keys and every decimal, so that equal plans keep equal bytes. Names of
+    topics are not changed.
+    """
+    named = _KEYS.sub(lambda key: dimension_words(key[1]) + (" @" if key[2] else ""), text)
+    return _WHOLE.sub(" %", named)
+
+
 class Count(StrEnum):
     """What follows from the placement; mostly, every replica or leader counts 1."""
 
@@ -52,6 +80,17 @@ class Count(StrEnum):
     """Replicas of each topic, spread over the brokers topic by topic."""
     TOPIC_LEADERS = "topic_leaders"
     """Leaders of each topic, spread over the brokers topic by topic."""
+
+    @property
+    def words(self) -> str:
+        """As screens name it: `leader bytes in`."""
+        names = {
+            Count.LEADER_NET_IN: "leader bytes in",
+            Count.POTENTIAL_NET_OUT: "potential bytes out",
+            Count.TOPIC_REPLICAS: "topic replicas",
+            Count.TOPIC_LEADERS: "topic leaders",
+        }
+        return names.get(self, self.value)
 
     @property
     def resource(self) -> Resource | None:
@@ -156,6 +195,11 @@ class Broker(FileModel):
     """The source of each capacity; absent where unknown. Since 1.2."""
     log_dirs: tuple[LogDir, ...] = ()
     """By path; empty where they are not known or there is only one."""
+
+    @property
+    def disk_failed(self) -> bool:
+        """Whether at least one of its log directories has failed."""
+        return any(directory.failed for directory in self.log_dirs)
 
 
 class Topic(FileModel):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.snapshot.topic_skew import TopicSkews, topic_skews
 
@@ -43,3 +44,15 @@ def topic_report(snapshot: Snapshot) -> TopicReport:
         size=sums(np.maximum(0, columns.size_bytes).astype(np.float64)),
         offline=np.bincount(columns.topic[columns.leader < 0], minlength=topics),
     )
+
+
+def under_replicated(snapshot: Snapshot, replication: Replication | None) -> Floats | None:
+    """(topics,) share of the partitions that lack replicas in sync; None where it is unknown."""
+    if replication is None:
+        return None
+    behind = dict(replication.behind_of)
+    partitions = np.bincount(snapshot.partitions.topic, minlength=len(snapshot.header.topics))
+    counts = [behind.get(topic.name, 0) for topic in snapshot.header.topics]
+    # A topic that was deleted or shrank meanwhile has no more than all of its partitions.
+    share: Floats = np.minimum(1.0, np.array(counts, np.float64) / np.maximum(1, partitions))
+    return share

@@ -80,6 +80,7 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_call_a_run_is_resumed_to_its_end(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
@@ -93,6 +94,7 @@ def test_killed_at_any_call_a_run_is_resumed_to_its_end(
 
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_call_a_run_is_rolled_back_completely(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:

@@ -57,7 +57,7 @@ def test_json_is_read_like_in_the_standard_library(document: object) -> None:
         (b'"\xff"', "line 1"),
         (b"\x89PNG\x00\x01", "it is a binary file, not text"),
         (b"hello", "line 1: a value is expected$"),
-        (b"[NaN]", "NaN and Infinity are not JSON"),
+        (b"[NaN]", "NaN and Infinity are not JSON, write a number"),
         ("", "line 1"),
         ("{} {}", "trailing"),
     ],

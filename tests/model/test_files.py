@@ -177,10 +177,19 @@ def test_a_replaced_file_is_synced_before_its_folder(tmp_path: Path, synced: lis
 def test_folders_that_are_made_are_synced_into_their_parents(
     tmp_path: Path, synced: list[str]
 ) -> None:
-    make_folder(tmp_path / "a" / "b")
-    assert synced == [str(tmp_path), str(tmp_path / "a")]
-    make_folder(tmp_path / "a" / "b")
-    assert len(synced) == 2
+    made = tmp_path / "a" / "b"
+    make_folder(made)
+    assert synced[-2:] == [str(tmp_path), str(tmp_path / "a")]
+
+
+def test_a_folder_that_exists_is_synced_into_its_parent(tmp_path: Path, synced: list[str]) -> None:
+    """Whoever made it may have died before that, as may the maker of the innermost parent."""
+    (tmp_path / "a").mkdir()
+    make_folder(tmp_path / "a")
+    assert synced == [str(tmp_path)]
+    synced.clear()
+    make_folder(tmp_path / "a" / "b" / "c")
+    assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:

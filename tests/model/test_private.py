@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from control.cruise_control import user_tasks
+from control.loop import decision_file, questions
+from control.service import audit_log, control_socket, pause_file
+from control.tasks import broker_marks, task_files
 from model.errors import ConfigError
 from model.private import check_secret, tighten
 from tests.support.paths import ROOT
@@ -88,6 +92,32 @@ def test_an_existing_state_folder_is_made_private(tmp_path: Path) -> None:
     (state / "clusters").chmod(0o775)
     (state / "spark.log").touch(0o644)
     state.chmod(0o755)
+    tighten(state)
+    private(state)
+
+
+def test_everything_that_plimsoll_writes_into_a_state_folder_is_made_private(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    folders = (questions.FOLDER, task_files.FOLDER, user_tasks.FOLDER, "sweep", "simulate")
+    files = (
+        decision_file.FILE,
+        decision_file.LOCK.format("c"),
+        broker_marks.FILE,
+        f".{broker_marks.FILE}.lock",
+        pause_file.FILE,
+        audit_log.FILE,
+        audit_log.aside(Path(), 1).name,
+        control_socket.LOCK,
+        *(f"{folder}/{name}" for folder in folders for name in ("x.json", ".lock")),
+    )
+    for folder in ("", *folders):
+        (state / folder).mkdir()
+        (state / folder).chmod(0o755)
+    for name in files:
+        (state / name).touch()
+        (state / name).chmod(0o644)
     tighten(state)
     private(state)
 

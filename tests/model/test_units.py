@@ -11,6 +11,7 @@ from model.units import (
     rate_of,
     rate_text,
     seconds_text,
+    share_text,
     span_of,
 )
 
@@ -142,3 +143,8 @@ def test_a_deviation_has_a_sign_but_is_never_minus_zero(
     share: float, digits: int, text: str
 ) -> None:
     assert deviation_text(share, digits) == text
+
+
+def test_a_share_in_a_sentence_has_no_decimal_that_is_zero() -> None:
+    assert [share_text(x) for x in (0.02, 0.025, 1.0, 0.0)] == ["2 %", "2.5 %", "100 %", "0 %"]
+    assert share_text(0.0004) == "<0.1 %"

@@ -8,7 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from executor.client.changing_calls import CHANGING_CALLS
-from executor.client.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import (
+    KafkaAdmin,
+    latest_effect_s,
+    longest_request_s,
+    slowest_change_s,
+)
 from lab.local_cluster.local_cluster import LocalCluster
 from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ConfigError, WriterBarred
@@ -32,6 +37,14 @@ def test_an_unreachable_address_is_named() -> None:
 def test_an_invalid_address_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match="is not host:port"):
         KafkaAdmin(text, 1.0)
+
+
+@pytest.mark.parametrize("timeout_s", [0.1, 1.0, 6.0, 10.0, 60.0])
+def test_a_holder_waits_for_a_forwarded_request_whatever_the_time_out(timeout_s: float) -> None:
+    latest_s = latest_effect_s(timeout_s)
+    assert latest_s >= slowest_change_s(timeout_s)
+    # `retryTimeoutMs` of the broker, which gets it when the client gives it up at the latest.
+    assert latest_s >= longest_request_s(timeout_s) + 60
 
 
 def changes(admin: KafkaAdmin, topic: TopicName) -> dict[str, Callable[[], object]]:

@@ -10,7 +10,7 @@ from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import ClusterView, PartitionResponse
 from executor.health import competing_rebalancers
 from executor.platforms.stock_kafka import ReplicatedKafka
-from model.errors import GuardrailRefused, RightsMissing
+from model.errors import ClusterUnreachable, GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move
 
@@ -65,6 +65,12 @@ def start(shown: FakeShown) -> dict[PartitionId, PartitionResponse]:
 )
 def test_no_warning_without_a_competing_rebalancer(shown: FakeShown) -> None:
     assert check(shown) == ()
+
+
+def test_a_cluster_without_a_live_broker_is_named() -> None:
+    fenced = ClusterView(cluster_id=CLUSTER_ID, alive=frozenset())
+    with pytest.raises(ClusterUnreachable, match="All brokers of the cluster are fenced"):
+        competing_rebalancers.check(cast("ClusterAdmin", FakeShown()), fenced)
 
 
 def test_confluents_balancer_is_refused_while_it_is_on() -> None:

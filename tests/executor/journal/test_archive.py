@@ -164,6 +164,7 @@ def test_a_request_is_archived_before_it_is_sent(fields: Fields) -> None:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_request_a_run_is_resumed_on_another_host(fields: Fields, made: bool) -> None:
     for change in count():
         at = fields()
@@ -194,6 +195,7 @@ def died(host: Machine) -> bool:
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_call_to_the_bucket_a_run_is_resumed_on_another_host(
     fields: Fields, done: bool
 ) -> None:
@@ -225,6 +227,7 @@ def killer(host: Machine, call: int, *, done: bool) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.AWAY, Fault.DENIED])
+@pytest.mark.slow
 def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
     fields: Fields, fault: Fault
 ) -> None:
@@ -285,6 +288,7 @@ def test_a_slow_bucket_only_costs_time(fields: Fields) -> None:
     assert at.is_done
 
 
+@pytest.mark.slow
 def test_losing_the_lease_at_any_request_ends_all_requests(fields: Fields) -> None:
     """It was stopped for long, and another process has resumed its run."""
     for change in count():

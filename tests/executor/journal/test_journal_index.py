@@ -1,6 +1,7 @@
 """The index of journals: it never changes an answer, whatever becomes of it."""
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,13 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.journal import run_history
+from executor.journal import journal_index, run_history, run_journal
 from executor.journal.journal_index import FILE, JournalIndex
 from executor.journal.records import JournalContent
-from executor.journal.run_history import facts_of, left_set, past_run, read_journal, unfinished
+from executor.journal.run_history import (
+    facts_of,
+    left_set,
+    past_run,
+    read_journal,
+    recent_moves,
+    unfinished,
+    usage_since,
+)
 from executor.journal.run_journal import (
     SUFFIX,
     RunJournal,
+    journal_inodes,
     new_run_id,
     plan_path,
     run_path,
@@ -28,6 +38,7 @@ from executor.journal.run_journal import (
 from executor.throttle.quota import ThrottleSettings
 from executor.timing import Timing
 from model.errors import ConfigError
+from model.files import replace_file
 from model.ids import PartitionId
 from model.plan.plan import Plan
 from model.run import JournalEvent, RunState
@@ -160,6 +171,7 @@ class World:
         # A journal is about one cluster.
         of = self.clusters.setdefault(run_id, of)
         part = of.model_copy(update={"moves": tuple(of.moves[n] for n in sorted(which))})
+        self.replace_if_done(run_id)
         write(self.folder, run_id, *events, of=part, at=self.at)
 
     def delete(self, run_id: str) -> None:
@@ -169,8 +181,15 @@ class World:
     def cut(self, run_id: str, size: int) -> None:
         path = run_path(self.folder, run_id)
         if path.exists():
+            self.replace_if_done(run_id)
             path.write_bytes(path.read_bytes()[:-size])
             os.utime(path, (LONG_AGO_S + self.at, LONG_AGO_S + self.at))
+
+    def replace_if_done(self, run_id: str) -> None:
+        """Nothing is written to the journal of a done run; a repair replaces it."""
+        path = run_path(self.folder, run_id)
+        if path.exists() and facts_of(self.folder, run_id).is_done:
+            replace_file(path, path.read_bytes())
 
     def restart(self) -> None:
         self.index = JournalIndex(self.folder)
@@ -212,6 +231,12 @@ def test_answers_are_those_of_the_journals(steps: list[tuple[Any, ...]]) -> None
             for cluster_id in (CLUSTER_ID, "another"):
                 found = world.index.unfinished(cluster_id, partial(facts_of, folder))
                 assert found == brute_unfinished(folder, cluster_id)
+                kept = world.index.recent(cluster_id, 0, partial(data_of, folder))
+                assert kept == [path.read_bytes() for path in run_paths(folder)]
+
+
+def data_of(folder: Path, run_id: str) -> bytes:
+    return run_path(folder, run_id).read_bytes()
 
 
 def test_journals_of_done_runs_are_read_once(tmp_path: Path, read: list[str]) -> None:
@@ -229,6 +254,77 @@ def test_journals_of_done_runs_are_read_once(tmp_path: Path, read: list[str]) ->
     assert read == []
 
 
+def test_recent_journals_are_read_once_until_they_change(tmp_path: Path, read: list[str]) -> None:
+    for number, run_id in enumerate(RUNS):
+        write(tmp_path, run_id, *DONE, of=OTHER if number == 0 else PLAN, at=number)
+    made = recent_moves(tmp_path, CLUSTER_ID, 0)
+    used = usage_since(tmp_path, CLUSTER_ID, 0)
+    assert len(made) == len(MOVES) * 4
+    assert [run.bytes_copied for run in used] == [7 * len(MOVES)] * 4
+    read.clear()
+    assert recent_moves(tmp_path, CLUSTER_ID, 0) == made
+    assert usage_since(tmp_path, CLUSTER_ID, 0) == used
+    assert len(recent_moves(tmp_path, "another", 0)) == len(MOVES)
+    assert read == RUNS  # for the other cluster
+    read.clear()
+    replace_file(run_path(tmp_path, RUNS[1]), run_path(tmp_path, RUNS[1]).read_bytes())
+    write(tmp_path, RUNS[1], JournalEvent.ISSUING, of=plan([move(7)]), at=9)
+    assert [m.partition for m in recent_moves(tmp_path, CLUSTER_ID, 0)].count(7) == 1
+    assert read == [RUNS[1]]
+    run_path(tmp_path, RUNS[2]).unlink()
+    assert len(recent_moves(tmp_path, CLUSTER_ID, 0)) == len(MOVES) * 3 + 1
+
+
+def test_a_recent_journal_changed_a_moment_ago_is_read_each_time(
+    tmp_path: Path, read: list[str]
+) -> None:
+    path = write(tmp_path, RUNS[0], *DONE)
+    # However slow this test is, it is not two seconds old.
+    later_s = time.time() + 3600
+    os.utime(path, (later_s, later_s))
+    for _ in range(2):
+        assert recent_moves(tmp_path, CLUSTER_ID, 0)
+    assert read == [RUNS[0]] * 2
+
+
+def test_an_unchanged_folder_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+
+    def noted(folder: Path) -> dict[str, int]:
+        listed.append(folder)
+        return journal_inodes(folder)
+
+    monkeypatch.setattr(journal_index, "journal_inodes", noted)
+    monkeypatch.setattr(run_journal, "journal_inodes", noted)
+    for number, run_id in enumerate(RUNS[:3]):
+        write(tmp_path, run_id, *DONE, at=number)
+    os.utime(tmp_path, (LONG_AGO_S, LONG_AGO_S))
+    index = JournalIndex(tmp_path)
+    assert index.run_ids() == RUNS[:3]
+    assert [file.run_id for file in index.files()] == RUNS[:3]
+    listed.clear()
+    assert index.run_ids() == RUNS[:3]
+    assert not listed
+    write(tmp_path, RUNS[3], *DONE)
+    assert index.run_ids() == RUNS[:4]
+    run_path(tmp_path, RUNS[0]).unlink()
+    assert index.run_ids() == RUNS[1:4]
+    assert len(listed) == 2
+
+
+def test_ids_are_asked_for_again_while_the_folder_may_change_unnoticed(tmp_path: Path) -> None:
+    write(tmp_path, RUNS[0], *DONE)
+    mark = tmp_path.stat().st_mtime_ns
+    index = JournalIndex(tmp_path, lambda: mark + 1_000_000_000)
+    assert len(index.files()) == 1
+    write(tmp_path, RUNS[1], *DONE)
+    # A second entry within one tick of the file system's clock.
+    os.utime(tmp_path, ns=(mark, mark))
+    assert index.run_ids() == RUNS[:2]
+
+
 def test_a_journal_that_changed_is_read_again_though_the_index_knows_it(
     tmp_path: Path, read: list[str]
 ) -> None:
@@ -236,6 +332,7 @@ def test_a_journal_that_changed_is_read_again_though_the_index_knows_it(
     index, measure = fresh(tmp_path), partial(facts_of, tmp_path)
     assert index.not_done(measure) == []
     index.save()
+    replace_file(run_path(tmp_path, RUNS[0]), run_path(tmp_path, RUNS[0]).read_bytes())
     write(tmp_path, RUNS[0], JournalEvent.STARTED, JournalEvent.THROTTLED, at=2)
     read.clear()
     ((file, facts),) = fresh(tmp_path).not_done(measure)
@@ -243,6 +340,55 @@ def test_a_journal_that_changed_is_read_again_though_the_index_knows_it(
     assert facts is not None
     assert not facts.is_quiet
     assert read == [RUNS[0]]
+
+
+HOUR_NS = 3_600_000_000_000
+
+
+@pytest.mark.parametrize(
+    "later_ns", [HOUR_NS + 1, -HOUR_NS], ids=["an hour later", "clock set back"]
+)
+def test_a_done_journal_that_was_written_to_is_noticed_within_an_hour(
+    tmp_path: Path, read: list[str], later_ns: int
+) -> None:
+    write(tmp_path, RUNS[0], *DONE, at=1)
+    measure = partial(facts_of, tmp_path)
+    now_ns = time.time_ns()
+    index = JournalIndex(tmp_path, lambda: now_ns)
+    assert index.not_done(measure) == []
+    index.save()
+    write(tmp_path, RUNS[0], JournalEvent.STARTED, JournalEvent.THROTTLED, at=2)
+    read.clear()
+    assert JournalIndex(tmp_path, lambda: now_ns + HOUR_NS - 1).not_done(measure) == []
+    assert read == []
+    later = JournalIndex(tmp_path, lambda: now_ns + later_ns)
+    assert [file.run_id for file, _ in later.not_done(measure)] == [RUNS[0]]
+    assert {*read} == {RUNS[0]}
+
+
+def test_a_comparison_counts_for_processes_that_start_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, run_id in enumerate(RUNS):
+        write(tmp_path, run_id, *DONE, at=number)
+    now_ns = time.time_ns()
+    index = JournalIndex(tmp_path, lambda: now_ns)
+    assert index.not_done(partial(facts_of, tmp_path)) == []
+    index.save()
+    asked: list[object] = []
+    stat = os.stat
+
+    def noted(path: Any, **given_: Any) -> os.stat_result:
+        if str(path).endswith(SUFFIX):
+            asked.append(path)
+        return stat(path, **given_)
+
+    monkeypatch.setattr(os, "stat", noted)
+    for hours, looked_at in ((0.9, 0), (1.1, len(RUNS)), (2.0, 0), (2.2, len(RUNS))):
+        at_ns = now_ns + round(hours * HOUR_NS)
+        assert len(JournalIndex(tmp_path, partial(int, at_ns)).files()) == len(RUNS)
+        assert len(asked) == looked_at, hours
+        asked.clear()
 
 
 def test_a_journal_changed_a_moment_ago_is_read_each_time(tmp_path: Path, read: list[str]) -> None:

@@ -319,6 +319,7 @@ STEPS = st.lists(
     begins_s=st.floats(0.0, 80.0),
     rates=st.tuples(RATES, RATES),
 )
+@pytest.mark.slow
 def test_no_request_lasts_into_another_holders_lease(
     endpoint: str,
     steps: list[tuple[float, str]],

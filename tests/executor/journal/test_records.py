@@ -68,6 +68,7 @@ def test_an_unchanged_journal_is_intact(whole: bytes) -> None:
     assert content.keep_bytes == len(whole)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed_in_its_line(whole: bytes) -> None:
     """And no value of the line is used; in schema 1 about half went unnoticed."""
     flipped = 0
@@ -211,6 +212,7 @@ def test_a_long_journal_of_schema_1_is_read_in_linear_time(whole: bytes) -> None
     assert time.process_time() - begun_s < 6.0
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_continued_journal_of_schema_1_is_noticed(
     whole: bytes, tmp_path: Path
 ) -> None:

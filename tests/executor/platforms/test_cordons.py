@@ -132,6 +132,24 @@ def test_a_broker_that_cannot_be_cordoned_stays_as_it_is(
     assert ours(tmp_path) == {1}
 
 
+@pytest.mark.parametrize(
+    ("answers", "dead"), [([[1, 2], [1, 2, 3]], [3]), ([[1, 2, 3], [1, 2]], [])]
+)
+def test_each_broker_is_reported_as_it_was_seen_though_it_returns_or_dies_meanwhile(
+    tmp_path: Path, answers: list[list[int]], dead: list[int]
+) -> None:
+    class Flapping(Brokers):
+        def cluster(self) -> ClusterView:
+            self.alive = answers[0] if len(answers) == 1 else answers.pop(0)
+            return super().cluster()
+
+    changes = cordon(Flapping(tmp_path, old=[1, 2, 3]), 1, 2, 3)
+    assert [c.broker for c in changes if c.note.startswith("it is dead or fenced")] == dead
+    assert [c.broker for c in changes if "came with Kafka 4.3" in c.note] == [
+        b for b in (1, 2, 3) if b not in dead
+    ]
+
+
 @pytest.mark.parametrize("value", ["/data-1", ALL])
 def test_someone_elses_cordon_is_not_removed(tmp_path: Path, value: str) -> None:
     brokers = Brokers(tmp_path, own={2: value})

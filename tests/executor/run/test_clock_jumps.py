@@ -57,6 +57,7 @@ def run(of: SimulatedRun, timing: Timing) -> RunReport:
 @pytest.mark.parametrize("storage", StorageKind)
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S], ids=["ahead", "back"])
 @pytest.mark.parametrize("at", LOOKS)
+@pytest.mark.slow
 def test_a_clock_jump_does_not_change_the_duration(
     tmp_path: Path, storage: StorageKind, jump_s: float, at: int
 ) -> None:

@@ -277,6 +277,7 @@ def test_moves_that_no_longer_fit_are_not_started(tmp_path: Path) -> None:
     silent_s=st.tuples(st.floats(0, 10), st.floats(0, 80)),
     stop_s=st.none() | st.floats(0, 20),
 )
+@pytest.mark.slow
 def test_any_faults_end_in_a_legal_state(
     tmp_path: Path,
     faults: list[Fault],

@@ -150,6 +150,7 @@ def changes(at: SimulatedRun) -> list[str]:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_resuming_an_abort_killed_at_any_call_moves_nothing(tmp_path: Path, made: bool) -> None:
     """A move sent before the abort and not yet cancelled is followed to its end."""
 

@@ -95,12 +95,12 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
     "budgets: .* would be copied": lambda p: with_goals(p, budgets=Budgets(bytes=1)),
     "eligible brokers: .* which is excluded": lambda p: with_state(p, BrokerState.EXCLUDED),
     "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
-    r"capacity: broker . would carry [\d.]+ MB/s of net_in, [\d.]+ MB/s over its limit "
+    r"capacity: broker . would carry [\d.]+ MB/s of bytes in, [\d.]+ MB/s over its limit "
     "of 1 B/s": lambda p: with_capacity(p, 1.0),
     "it has no figures for broker 1; it has no figures for broker 2": lambda p: p.model_copy(
         update={"brokers": ()}
     ).seal(),
-    "capacity: broker . would carry .* of net_in": lambda p: with_capacity(
+    "capacity: broker . would carry .* of bytes in": lambda p: with_capacity(
         with_state(p, BrokerState.DEAD), 1.0
     ),
     "it has no net_in of orders": lambda p: with_loads(p),
@@ -248,7 +248,7 @@ def test_a_resumed_run_is_checked_without_skipped_moves(tmp_path: Path) -> None:
     at.reset_steering()
     report = at.resume()
     assert report.state is RunState.FAILED
-    assert "capacity: broker 1 would carry 200 MB/s of net_in" in report.reason
+    assert "capacity: broker 1 would carry 200 MB/s of bytes in" in report.reason
     assert at.placement == {0: ((1,), 1), 1: ((2,), 2)}
     assert at.is_clean
 

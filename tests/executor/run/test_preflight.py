@@ -8,6 +8,7 @@ from executor.client.responses import PartitionView
 from executor.run.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import TopicName
+from model.plan.plan import Move
 from model.plan.replication_change import ReplicationChange
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import ids, move, observed, plan, view
@@ -40,6 +41,27 @@ def test_another_cluster_is_refused_by_its_id() -> None:
 def test_a_partition_that_drifted_is_named(result: PartitionView, message: str) -> None:
     with pytest.raises(PlanOutdated, match=message):
         check(PLAN, observed(PLAN, result))
+
+
+@pytest.mark.parametrize("dirs", [(), ("/a", "/b")])
+def test_a_move_that_changes_nothing_is_named(dirs: tuple[str, ...]) -> None:
+    """It was sent, and then taken for someone else's move."""
+    idle = plan([MOVE, move(8, (1, 2), (1, 2), dirs_before=dirs, dirs_after=dirs)])
+    message = r"its move of orders-8 changes nothing: replicas \[1, 2\], led by broker 1, before"
+    with pytest.raises(GuardrailRefused, match=message):
+        check(idle, observed(idle))
+
+
+@pytest.mark.parametrize(
+    "changing",
+    [
+        move(8, (1, 2), (2, 1)),
+        move(8, (1, 2), (1, 2), leader_before=2),
+        move(8, (1, 2), (1, 2), dirs_before=("/a", "/b"), dirs_after=("/a", "/c")),
+    ],
+)
+def test_a_move_of_a_leader_or_directory_changes_something(changing: Move) -> None:
+    assert not changing.changes_nothing
 
 
 def test_at_most_five_differences_are_listed() -> None:

@@ -170,6 +170,7 @@ def test_a_rule_that_stops_waits_for_in_flight_moves(tmp_path: Path, case: Case)
 
 
 @EACH
+@pytest.mark.slow
 def test_a_paused_run_continues_when_all_is_well(tmp_path: Path, case: Case) -> None:
     at = broken(tmp_path, case, Reaction.PAUSE, heals_s=1500.0)
     report = at.run()
@@ -187,6 +188,7 @@ def test_a_paused_run_continues_when_all_is_well(tmp_path: Path, case: Case) -> 
 @pytest.mark.parametrize(
     "case", [c for c in CASES if c.heals is not nothing], ids=lambda case: case.rule
 )
+@pytest.mark.slow
 def test_a_pause_without_an_end_stops_the_run(tmp_path: Path, case: Case) -> None:
     at = broken(tmp_path, case, Reaction.PAUSE, heals_s=10_000.0)
     report = at.run()

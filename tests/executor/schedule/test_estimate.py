@@ -12,6 +12,7 @@ from executor.schedule.task import tasks_of
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.ids import BrokerId
+from model.plan.plan import LeadersOnly
 from model.run import RunProgress, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import move, plan
@@ -27,6 +28,15 @@ def test_moves_without_bytes_take_their_fixed_time(in_flight: int, seconds: floa
     estimate = forecast(plan(moves), limits, Pace(seconds=1.5))
     assert estimate.seconds == estimate.least_s == pytest.approx(seconds)
     assert {peak.more_bytes for peak in estimate.peaks.values()} == {0}
+
+
+def test_changes_of_leader_alone_take_as_long_as_a_plan_of_them() -> None:
+    moves = [move(n, (2 * n, 2 * n + 1), (2 * n + 1, 2 * n), bytes_to_copy=0) for n in range(12)]
+    alone = LeadersOnly(leader_changes=len(moves), objective=0.0)
+    of = plan(moves).model_copy(update={"leaders_only": alone})
+    estimate = forecast(of, RunLimits(), Pace(seconds=1.5))
+    assert estimate.leaders_s == estimate.seconds == pytest.approx(3.0)
+    assert forecast(plan(moves), RunLimits(), Pace()).leaders_s is None
 
 
 def test_copies_share_a_throttle() -> None:

@@ -101,6 +101,7 @@ def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(tmp_path: Pat
         ([entry("1", NW="1")], "brokerId 1: NW is not a resource; did you mean 'NW_"),
         ([entry("-1", DISK="0")], r"-1 \(the default\): DISK is '0'; give a number a"),
         ([entry("1", DISK="nan")], "DISK is 'nan'; give a number above 0"),
+        ([entry("1", NW_IN=None)], "NW_IN is null; give a number above 0"),
         ([entry("1", DISK=True)], "DISK is True; give a number above 0"),
         ([entry("1", NW_IN=["1"])], "NW_IN is "),
         ([entry("1", NW_IN={"a": "1"})], "NW_IN is "),

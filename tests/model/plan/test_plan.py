@@ -1,10 +1,11 @@
 """Plans: the hash that is approved, their files, and Kafka reassignment JSON."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
@@ -100,6 +101,9 @@ def test_a_plan_altered_by_a_byte_is_refused(
     raw = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(raw) - 2))
     raw[at] = data.draw(st.integers(33, 126).filter(lambda b: b != raw[at]))
+    with contextlib.suppress(ValueError):
+        # 0e0 is the same number as 0.0.
+        assume(json.loads(raw) != json.loads(path.read_bytes()))
     path.write_bytes(bytes(raw))
     with pytest.raises(ConfigError):
         read_plan(path)

@@ -65,7 +65,7 @@ def test_a_resource_has_its_own_limit() -> None:
     fits = [change(i, 2) for i in range(5)]
     assert words(propose(state, *fits, goals=goals), "capacity") == []
     messages = words(propose(state, *fits, change(5, 2), goals=goals), "capacity")
-    assert messages == ["broker 2 would carry 6 B/s of net_in, 1 B/s over its limit of 5 B/s"]
+    assert messages == ["broker 2 would carry 6 B/s of bytes in, 1 B/s over its limit of 5 B/s"]
 
 
 def test_a_limit_holds_at_every_hour() -> None:
@@ -76,7 +76,9 @@ def test_a_limit_holds_at_every_hour() -> None:
         slots={"night": {Resource.NET_IN: [9]}},
     )
     messages = words(propose(state, change(0, 2)), "capacity")
-    assert messages == ["broker 2 would carry 9 B/s of net_in@night, 0 B/s over its limit of 8 B/s"]
+    assert messages == [
+        "broker 2 would carry 9 B/s of bytes in @night, 0 B/s over its limit of 8 B/s"
+    ]
 
 
 def test_a_capacity_of_an_unmeasured_resource_does_not_bind() -> None:

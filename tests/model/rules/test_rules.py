@@ -329,8 +329,8 @@ def test_a_limit_is_a_share_of_the_capacity() -> None:
     assert words(propose(state, *fits), "capacity") == []
     messages = words(propose(state, *fits, change(8, 2)), "capacity")
     assert messages == [
-        "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 MB/s",
-        "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 MB/s",
+        "broker 2 would carry 9.00 MB/s of bytes in, 500 kB/s over its limit of 8.50 MB/s",
+        "broker 2 would carry 9.00 MB/s of bytes out, 500 kB/s over its limit of 8.50 MB/s",
     ]
 
 
