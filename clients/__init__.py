@@ -6,6 +6,7 @@ PUBLIC = (
     "connection",
     "driver_configs",
     "driver_errors",
+    "jvm.class_archive",
     "jvm.jars",
     "jvm.java",
     "kubernetes_leases",

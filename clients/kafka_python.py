@@ -1,5 +1,7 @@
 """Open kafka-python's client, patched so that it raises what it would retry or hide."""
 
+import socket
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +49,7 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
             request_timeout_ms=timeout_ms,
             bootstrap_timeout_ms=timeout_ms,
             reconnect_backoff_max_ms=1000,
+            socket_options=_socket_options(timeout_ms),
             kafka_client=net_client,
             **_security(connection),
         )
@@ -77,6 +80,23 @@ def guard_requests(client: "KafkaAdminClient", before_sending: Callable[[str], N
         return send(request, *args, **kwargs)
 
     manager.send = guarded
+
+
+def _socket_options(timeout_ms: int) -> list[tuple[int, int, int | bytes]]:
+    """Options that keep a request from arriving after it was given up, for `socket.setsockopt`.
+
+    By default, the kernel goes on sending what a closed connection has not delivered, for minutes.
+    """
+    # With a lingering time of 0, closing resets the connection and drops what was not delivered.
+    reset_on_close = struct.pack("ii", 1, 0)
+    options: list[tuple[int, int, int | bytes]] = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_LINGER, reset_on_close),
+    ]
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # For a process that is frozen, and does not close it. 0 would be the kernel's default.
+        options.append((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, timeout_ms)))
+    return options
 
 
 def _raise_refusals(manager: Any, connection: Connection) -> None:

@@ -2,8 +2,9 @@
 
 A Lease is replaced only in the version that its writer has read (`metadata.resourceVersion`);
 otherwise, and where one to be created exists, the API server answers 409. So of several writers a
-single one succeeds. What plimsoll itself reads is an annotation; `spec` repeats it for
-`kubectl get leases`.
+single one succeeds. A version counts together with the Lease's `metadata.uid`: a version alone
+would not keep the API server from creating a Lease that was removed meanwhile.
+What plimsoll itself reads is an annotation; `spec` repeats it for `kubectl get leases`.
 
 Three requests need no client of Kubernetes: lightkube would add httpx and the models of all
 resources.
@@ -37,8 +38,8 @@ _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 _TIMEOUT_S: Final = 5.0
 _MOST_BYTES: Final = 1 << 20
 """Size limit of an answer; a Lease of plimsoll has about 2 KiB."""
-_NO_VERSION: Final = "1"
-"""A resourceVersion that no Lease has: etcd counts from 1, and has other objects first."""
+_NO_VERSION: Final = "none/1"
+"""A version that no Lease has: etcd counts from 1, and has other objects first."""
 _OK, _CREATED = 200, 201
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
 _BAD: Final = (400, 422)
@@ -131,7 +132,7 @@ class KubernetesLeases:
             about = answer["metadata"]
             # Without it, the Lease is of another tool: an empty body is not a lease of plimsoll.
             body = str((about.get("annotations") or {}).get(ANNOTATION, ""))
-            return Stored(body.encode(), str(about["resourceVersion"]))
+            return Stored(body.encode(), f"{about['uid']}/{about['resourceVersion']}")
         except (KeyError, TypeError, AttributeError) as exc:
             raise ArchiveUnreachable(
                 f"Cannot {what}: {self._server} answers without a Lease"
@@ -145,7 +146,7 @@ class KubernetesLeases:
             "annotations": {ANNOTATION: body.decode()},
         }
         if version:
-            about["resourceVersion"] = version
+            about["uid"], _, about["resourceVersion"] = version.rpartition("/")
         return {"apiVersion": API, "kind": "Lease", "metadata": about, "spec": spec_of(body)}
 
     def _namespace(self) -> str:
@@ -192,6 +193,11 @@ class KubernetesLeases:
             raise ArchiveUnreachable(
                 f"Cannot {what}: {self._server} answers with more than {_MOST_BYTES:,} bytes"
             )
+        return self.parsed(status, body)
+
+    @staticmethod
+    def parsed(status: int, body: bytes) -> tuple[int, Any]:
+        """Status and parsed body of an answer; None for one that is not JSON."""
         try:
             return status, parse_json(body)
         except ValueError:
@@ -238,7 +244,13 @@ class KubernetesLeases:
         """What a status other than success and conflict means."""
         message = answer.get("message") if isinstance(answer, dict) else None
         text = f"Cannot {what}: {self._server} answers {status}: {message or 'without a reason'}"
-        if status in (_UNAUTHORIZED, _FORBIDDEN):
+        if status == _UNAUTHORIZED:
+            return RightsMissing(
+                f"{text}. The API server does not accept the token in "
+                f"{self._settings.account / 'token'}: it has expired, or its service account was "
+                "removed or belongs to another cluster."
+            )
+        if status == _FORBIDDEN:
             return RightsMissing(
                 f"{text}. The service account needs get, create and update on leases "
                 f"({API.partition('/')[0]}) in the namespace."

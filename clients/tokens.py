@@ -1,6 +1,7 @@
 """Tokens for SASL OAUTHBEARER, by OAuth's client credentials (RFC 6749, KIP-768)."""
 
 import base64
+import math
 import ssl
 import threading
 import time
@@ -79,7 +80,7 @@ class Tokens:
             ) from exc
         except ValueError as exc:
             raise _no_token(url) from exc
-        return _read(response, now_s, url)
+        return token_of(response, now_s, url)
 
     def _request(self) -> urllib.request.Request:
         source = self._source
@@ -103,7 +104,8 @@ class Tokens:
         return context
 
 
-def _read(response: Any, now_s: float, url: str) -> Token:
+def token_of(response: Any, now_s: float, url: str) -> Token:
+    """The token in an endpoint's answer. Raises ConfigError where there is none."""
     try:
         text = str(response["access_token"])
         ends_at_s = (
@@ -111,6 +113,9 @@ def _read(response: Any, now_s: float, url: str) -> Token:
             if "expires_in" in response
             else float(_claims(text)["exp"])
         )
+        if not math.isfinite(ends_at_s):
+            # As text, `inf` and `nan` are numbers, too; such a token would never be replaced.
+            raise ValueError("not a time")
     except (KeyError, TypeError, ValueError) as exc:
         raise _no_token(url) from exc
     return Token(text, now_s + _FRESH * (ends_at_s - now_s), ends_at_s)

@@ -98,8 +98,15 @@ class ClusterState:
             offline_ids=self._ids(~led),
             below_min_isr=int(below.sum()),
             below_ids=self._ids(below),
+            behind_of=self._counts(behind),
             moving=int(self.moving.sum()),
         )
+
+    def _counts(self, rows: Bools) -> tuple[tuple[TopicName, int], ...]:
+        """The topics of partitions of which `rows`, (n,), is True, and how many they have."""
+        topics, counts = np.unique(self.topic[rows], return_counts=True)
+        found = zip(topics.tolist(), counts.tolist(), strict=True)
+        return tuple((self.topics[at].name, count) for at, count in found)
 
     def _ids(self, rows: Bools) -> tuple[PartitionId, ...]:
         """The first partitions of which `rows`, (n,), is True."""

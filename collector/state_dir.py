@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from model.errors import ConfigError
+from model.files import make_folder
 from model.paths import path_part
 
 CHECKPOINT_AGE_S: Final = 24 * 3600
@@ -49,7 +50,7 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
     """
     path = state_dir / "clusters" / path_part(cluster_id)
     with using(path):
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         lock = (path / "lock").open("wb")
     if apart or not _locked(lock):
         lock.close()
@@ -65,7 +66,7 @@ def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
     prefix: of its name. Raises ConfigError if it cannot be created.
     """
     with using(state_dir):
-        state_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(state_dir)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=state_dir))
     try:
         yield folder

@@ -8,6 +8,7 @@ PUBLIC = (
     "local_cluster.tcp_ports",
     "simulated_cluster.demo_cluster",
     "simulated_cluster.live_cluster",
+    "simulated_cluster.quiet_observer",
     "synthetic.load_curves",
     "synthetic.observe",
     "synthetic.shape",

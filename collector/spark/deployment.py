@@ -103,15 +103,15 @@ def protected(
     given = dict(properties)
     if _STANDALONE.fullmatch(master) is None:
         return given
-    wanted = given.get(_AUTHENTICATE)
+    wanted = _boolean(given, _AUTHENTICATE)
     if secret_file is not None:
-        if wanted not in (None, "true") or _SECRET in given:
+        if wanted is False or _SECRET in given:
             raise ConfigError(
                 f"spark_secret_file and [spark] contradict each other; remove {_AUTHENTICATE} and "
                 f"{_SECRET} from [spark]"
             )
         return {**_PROTECTED, **given, _SECRET: _secret_in(secret_file)}
-    if wanted == "true":
+    if wanted:
         if not given.get(_SECRET):
             raise ConfigError(
                 f"{_AUTHENTICATE} needs the secret of {master}; name a file that holds it by "
@@ -127,6 +127,19 @@ def protected(
             f'"{_AUTHENTICATE}" = "false" in [spark].'
         )
     return given
+
+
+def _boolean(properties: Mapping[str, str], key: str) -> bool | None:
+    """The value of a property as Spark reads it, in any case; None where it is not set.
+
+    Raises ConfigError where it is neither true nor false.
+    """
+    if key not in properties:
+        return None
+    text = properties[key].strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f'{key} in [spark] is {properties[key]!r}; use "true" or "false"')
+    return text == "true"
 
 
 def _secret_in(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The Spark session of this process: its Java, its settings, its end."""
 
+import hashlib
 import logging
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
+from clients.jvm.class_archive import archive_flags
 from clients.jvm.java import Java
 from collector.spark.deployment import LOCAL, is_local, is_submitted, settings_of
 from collector.spark.lasting_faults import first_line
@@ -39,6 +41,9 @@ JVM_OPTIONS: Final = (
     "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
 )
+
+ARCHIVES: Final = Path(sys.prefix, "share", "plimsoll")
+"""Where archives of Spark's classes lie: in the environment to whose PySpark they belong."""
 
 OPENED: Final = (
     "java.lang",
@@ -107,6 +112,20 @@ def spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
+def spark_class_path() -> str:
+    """The class path of its JVM: all of its jars."""
+    return str(spark_home() / "jars" / "*")
+
+
+def spark_archive() -> str:
+    """The name of its archive of classes; another one where Spark was installed again."""
+    import pyspark
+
+    jars = spark_home() / "jars"
+    digest = hashlib.sha256(f"{jars} {jars.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return f"spark-{pyspark.__version__}-{digest}"
+
+
 class Spark:
     """A session in a JVM of its own, which ends with this process, however that ends.
 
@@ -123,11 +142,14 @@ class Spark:
         master: str,
         properties: Mapping[str, str] | None = None,
         jars: Sequence[Path] = (),
+        jvm_options: Sequence[str] | None = None,
         log_file: Path,
     ) -> None:
+        """jvm_options: added to `JVM_OPTIONS`; by default those that use the archive of classes."""
         self.master = _submitted_master() if is_submitted() else master
         self._java, self._properties, self._jars = java, properties or {}, jars
         self._log_file = log_file
+        self._jvm_options = jvm_options
         with using(log_file.parent):
             log_file.parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(log_file.parent)
@@ -232,12 +254,15 @@ class Spark:
 
     def _command(self, settings: Mapping[str, str]) -> list[str]:
         folders = filter(None, map(os.environ.get, _CONFIGURATIONS))
-        spark_jars = spark_home() / "jars" / "*"
-        class_path = os.pathsep.join(map(str, [spark_jars, *self._jars, *folders]))
+        class_path = os.pathsep.join(map(str, [spark_class_path(), *self._jars, *folders]))
+        options = self._jvm_options
+        if options is None:
+            options = archive_flags(self._java, spark_archive(), ARCHIVES)
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
         return [
             str(self._java.executable),
             *JVM_OPTIONS,
+            *options,
             f"-Djava.io.tmpdir={self._folder}",
             *opened,
             *("-cp", class_path),

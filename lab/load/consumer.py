@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import Final, cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lab.load.json_lines import Inbox, Line, Reports, serve
-from lab.load.load_records import Tally, lost_count, number_of
+from lab.load.load_records import Tally, failed_but_read_count, lost_count, number_of
 
 _CALL_S: Final = 10.0
 _BATCH: Final = 1000
@@ -32,8 +32,13 @@ class CountingConsumer:
     def read(self) -> None:
         """Count the records that have arrived; wait up to 0.2 s for some."""
         for record in self._client.consume(_BATCH, _WAIT_S):
-            if record.error() is None:
+            error = record.error()
+            if error is None:
                 self._count(record)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - has no other name
+                # The ends of transactions have offsets, too, but are no records.
+                tally = self._tallies[cast("int", record.partition())]
+                tally.next_offset = max(tally.next_offset, cast("int", record.offset()))
 
     def ends(self) -> list[int]:
         """Offsets after the last record of each partition."""
@@ -49,10 +54,11 @@ class CountingConsumer:
         return {"read": [tally.read for tally in self._tallies]}
 
     def totals(self, order: Line) -> Line:
-        """Numbers of lost and duplicated records."""
-        totals = zip(self._tallies, order["acknowledged"], order["failed"], strict=True)
+        """Numbers of lost, unexpected and duplicated records."""
+        sent = list(zip(self._tallies, order["acknowledged"], order["failed"], strict=True))
         return {
-            "lost": sum(lost_count(*partition) for partition in totals),
+            "lost": sum(lost_count(*partition) for partition in sent),
+            "failed_but_read": sum(failed_but_read_count(t, failed) for t, _, failed in sent),
             "duplicated": sum(tally.duplicated for tally in self._tallies),
             "final": True,
         }
@@ -90,6 +96,8 @@ def _settings(bootstrap: str, group: str) -> dict[str, str | int | bool]:
         "bootstrap.servers": bootstrap,
         "group.id": group,
         "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
         "auto.commit.interval.ms": 1000,
         # Fewer, larger responses: a tenth of the CPU for 0.1 s of delay.
         "fetch.min.bytes": 65_536,

@@ -30,6 +30,8 @@ class LoadOrder:
     record_bytes: int = 1000
     seed: int = 0
     """Seed of the records' filler."""
+    transactional: bool = False
+    """Whether each half second is a transaction; each tenth is aborted, and counts as failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,9 @@ class LoadReport:
     duplicated_records: int
     """Records written twice."""
     failed_records: int
-    """Records sent, but refused or not acknowledged in time."""
+    """Records sent, but refused, not acknowledged in time, or aborted."""
+    failed_but_read_records: int
+    """Those of them that were read, which no record of an aborted transaction may be."""
     longest_stall: AckStall | None
 
 
@@ -77,7 +81,8 @@ class Load:
         self._stalls: list[AckStall] = []
         self._sent: Line = {"acknowledged": [0] * len(order.weights), "error": None}
         self._read: Line = {"read": [0] * len(order.weights)}
-        self._producer = Worker(processes, f"{name}-producer", "lab.load.producer", self._take_sent)
+        module = "lab.load.transactions" if order.transactional else "lab.load.producer"
+        self._producer = Worker(processes, f"{name}-producer", module, self._take_sent)
         self._consumer = Worker(processes, f"{name}-consumer", "lab.load.consumer", self._take_read)
 
     def start(self) -> None:
@@ -154,6 +159,7 @@ class Load:
             lost_records=read["lost"],
             duplicated_records=read["duplicated"],
             failed_records=sum(map(len, sent["failed"])),
+            failed_but_read_records=read["failed_but_read"],
             longest_stall=self.longest_stall(),
         )
 

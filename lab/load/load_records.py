@@ -84,3 +84,8 @@ def lost_count(tally: Tally, acknowledged: int, failed: Sequence[int]) -> int:
     last = acknowledged + len(failed)
     unseen = tally.missing | set(range(tally.next_number, last))
     return len(unseen - set(failed))
+
+
+def failed_but_read_count(tally: Tally, failed: Sequence[int]) -> int:
+    """Count records of one partition whose sending ended in an error, and which were read."""
+    return sum(number < tally.next_number and number not in tally.missing for number in failed)

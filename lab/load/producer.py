@@ -16,14 +16,14 @@ from lab.load.ack_latency import PartitionGaps
 from lab.load.json_lines import Inbox, Line, Reports, serve
 from lab.load.load_records import NUMBER_BYTES, Pacer, filler
 
-_TICK_S: Final = 0.02
+TICK_S: Final = 0.02
 """Interval of sending: few requests, and stalls measured to 20 ms."""
 _FLUSH_S: Final = 60.0
 _MAX_BEHIND_S: Final = 1.0
 
 
-class NumberedProducer:
-    """Send numbered records to each partition at its rate; count acknowledgements."""
+class NumberedRecords:
+    """What a producer is to send, and what became of it, by partition."""
 
     def __init__(self, order: Line) -> None:
         self._topic: str = order["topic"]
@@ -34,13 +34,28 @@ class NumberedProducer:
         self._sent = [0 for _ in partitions]
         self._acknowledged = [0 for _ in partitions]
         self._failed: list[list[int]] = [[] for _ in partitions]
-        self._gaps = [PartitionGaps() for _ in partitions]
-        self._error: str | None = None
-        self._client = Producer(_settings(order["bootstrap"]))
 
     def change(self, order: Line) -> None:
         """Change the rates."""
         self._pacer.rates = self._rates(order)
+
+    def _next_value(self, partition: int) -> bytes:
+        """The next record of a partition."""
+        return self._sent[partition].to_bytes(NUMBER_BYTES, "big") + self._filler
+
+    def _rates(self, order: Line) -> list[float]:
+        """Records per second of each partition."""
+        return [rate / self._record_bytes for rate in order["bytes_per_s"]]
+
+
+class NumberedProducer(NumberedRecords):
+    """Send numbered records to each partition at its rate; count acknowledgements."""
+
+    def __init__(self, order: Line) -> None:
+        super().__init__(order)
+        self._gaps = [PartitionGaps() for _ in self._sent]
+        self._error: str | None = None
+        self._client = Producer(settings_of(order["bootstrap"]))
 
     def send_due(self, elapsed_s: float) -> None:
         """Send the records due after `elapsed_s` seconds, and take acknowledgements."""
@@ -78,7 +93,7 @@ class NumberedProducer:
         number = self._sent[partition]
         self._client.produce(
             self._topic,
-            number.to_bytes(NUMBER_BYTES, "big") + self._filler,
+            self._next_value(partition),
             partition=partition,
             on_delivery=partial(self._answered, partition, number),
         )
@@ -106,11 +121,9 @@ class NumberedProducer:
                 stalls.append([length_s, partition, round(1000 * (origin_s + begin_s))])
         return max(stalls, default=None)
 
-    def _rates(self, order: Line) -> list[float]:
-        return [rate / self._record_bytes for rate in order["bytes_per_s"]]
 
-
-def _settings(bootstrap: str) -> dict[str, str | int | bool]:
+def settings_of(bootstrap: str) -> dict[str, str | int | bool]:
+    """A producer's settings with which no record is lost."""
     return {
         "bootstrap.servers": bootstrap,
         "acks": "all",
@@ -139,7 +152,7 @@ def run(order: Line, inbox: Inbox) -> None:
         last_s = now_s
         reports.write_due()
         try:
-            message = inbox.get(timeout=_TICK_S)
+            message = inbox.get(timeout=TICK_S)
         except Empty:
             continue
         if message is None:

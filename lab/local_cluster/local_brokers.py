@@ -25,8 +25,11 @@ from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
 
-READY_S: Final = 90.0
-"""Brokers take 4 s to start on an idle machine, and took up to 34 s on a busy one."""
+READY_S: Final = 300.0
+"""Brokers take 4 s to start on an idle machine, and took over 90 s on a busy one.
+
+One that has ended is not waited for.
+"""
 _RACKS: Final = "abc"
 _MAX_REPLICATION: Final = 3
 
@@ -62,6 +65,7 @@ class LocalKafka:
 
     Thread-safe; closing the processes stops it. Brokers bypass a proxy and need no login.
     tier_dir: folder of the remote tier; None: topics cannot have remote storage.
+    class_flags: JVM flags of all brokers, as of `lab.local_cluster.class_archive`.
     """
 
     def __init__(
@@ -71,9 +75,10 @@ class LocalKafka:
         java: Java,
         plan: LocalPlan,
         tier_dir: Path | None,
+        class_flags: Sequence[str],
     ) -> None:
         self._processes = processes
-        self._java = [str(java.executable), *JVM_FLAGS]
+        self._java = [str(java.executable), *JVM_FLAGS, *class_flags]
         self._program = ["-cp", class_path(jars), "kafka.Kafka"]
         self._plan = plan
         self._brokers = _lay_out(processes.folder, plan)

@@ -9,6 +9,7 @@ from typing import Final, Self, TypeVar
 
 from clients.jvm.jars import JarPin, JarProgress, fetch
 from clients.jvm.java import Java, find_java
+from lab.local_cluster.class_archive import class_flags
 from lab.local_cluster.kafka_versions import kafka_pins, s3_pins
 from lab.local_cluster.local_brokers import READY_S, LocalKafka, LocalPlan
 from lab.local_cluster.processes import Processes
@@ -170,7 +171,8 @@ class LocalCluster(Closing):
         self, processes: Processes, java: Java, kafka_jars: Sequence[Path], s3_jars: Sequence[Path]
     ) -> None:
         tier_dir = processes.folder / "tier" if self._plan.tier else None
-        self._kafka = LocalKafka(processes, kafka_jars, java, self._plan, tier_dir)
+        flags = class_flags(java, self._plan.version, self._cache_dir)
+        self._kafka = LocalKafka(processes, kafka_jars, java, self._plan, tier_dir, flags)
         if tier_dir is not None:
             tier_dir.mkdir()
             self._s3 = LocalS3(processes, s3_jars[0], java, tier_dir)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
@@ -17,9 +18,9 @@ from lab.simulated_cluster.demo_cluster import (
     simulated,
 )
 from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.quiet_observer import QuietObserver
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
-from model.errors import PlimsollError
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import MOST_LISTED, Replication
@@ -192,16 +193,18 @@ class LiveCluster(Closing):
         with self.lock:
             partitions = self.cluster.partitions
             offline = [pid for pid, p in partitions.items() if p.leader == NO_BROKER]
-            behind = [
+            lacking = [
                 pid
                 for pid, p in partitions.items()
-                if p.leader != NO_BROKER and len(p.in_sync) < len(p.replicas) - len(p.adding)
+                if len(p.in_sync) < len(p.replicas) - len(p.adding)
             ]
+            behind = [pid for pid in lacking if partitions[pid].leader != NO_BROKER]
             return Replication(
                 under_replicated=len(behind),
                 offline=len(offline),
                 behind_ids=tuple(behind[:MOST_LISTED]),
                 offline_ids=tuple(offline[:MOST_LISTED]),
+                behind_of=tuple(sorted(Counter(pid.topic for pid in lacking).items())),
                 moving=sum(bool(p.adding) for p in partitions.values()),
             )
 
@@ -297,10 +300,8 @@ class LiveAdmin(SimulatedAdmin):
 Marked = Callable[[str, tuple[Broker, ...]], tuple[Broker, ...]]
 
 
-class LiveObserver:
+class LiveObserver(QuietObserver):
     """Observe a running cluster once per second of real time."""
-
-    failure: PlimsollError | None = None
 
     def __init__(
         self, of: LiveCluster, *, every_s: float = 1.0, marked: Marked | None = None
@@ -311,9 +312,6 @@ class LiveObserver:
         self._every_s = every_s
         self._seen: tuple[Snapshot, Replication] | None = None
         self._seen_at_s = float("-inf")
-
-    def start(self) -> None:
-        """Do nothing: there is no connection."""
 
     def brokers(self) -> tuple[Broker, ...]:
         """All brokers; they are always live."""
@@ -330,20 +328,6 @@ class LiveObserver:
     def snapshot(self) -> Snapshot:
         """Available from the start."""
         return self._poll()[0]
-
-    def slow(self) -> dict[BrokerId, str]:
-        """None: all answer at once."""
-        return {}
-
-    def steadiness(self) -> None:
-        """Unknown: loads are computed, and not sampled."""
-
-    def ahead_s(self) -> float:
-        """Not at all: there is one clock."""
-        return 0.0
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
 
     def _poll(self) -> tuple[Snapshot, Replication]:
         now_s = time.monotonic()

@@ -1,9 +1,9 @@
 """Seeded clusters as columns, up to 215 brokers and 930,000 partitions.
 
 The rates of topics, and of the partitions of a topic, follow Zipf's law; the number of partitions
-of a topic follows the square root of its rate. A partition has at most a tenth of the mean rate of
-a broker, a large one up to 0.6. Rates are whole bytes per second, since the last bit of a power
-differs between processors.
+of a topic follows the square root of its rate. Unless its shape says otherwise, a partition has at
+most a tenth of the mean rate of a broker, a large one up to 0.6. Rates are whole bytes per second,
+since the last bit of a power differs between processors.
 
 Partitions are placed round robin from a random broker, one replica per rack. Capacities give a mean
 utilisation of 35 %.
@@ -31,8 +31,6 @@ from model.snapshot.snapshot import (
 
 MEAN_NET_IN: Final = 40e6
 """Mean bytes/s into a broker."""
-LARGEST: Final = 0.1
-"""Largest ordinary partition, as a share of the mean net_in of a broker."""
 GIANT: Final = (0.1, 0.6)
 """Range of the large partitions, as the same share."""
 FAN_OUT: Final = (0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
@@ -84,7 +82,9 @@ def cluster(
         partition=partition,
         replica_start=np.arange(len(topic) + 1) * shape.rf,
         replica_broker=replicas.ravel(),
-        leader=replicas[:, 0].copy(),
+        leader=np.where(replicas[:, 0] == 0, replicas[:, 1], replicas[:, 0])
+        if shape.dead
+        else replicas[:, 0].copy(),
         loads=kept,
         measured=np.ones(kept.shape, np.bool_),
         size_bytes=IN_TIER * local if tiered else local,
@@ -120,12 +120,14 @@ def _brokers(
     total = loads.sum(axis=0) * shape.rf
     total[1] = loads[:, 1].sum() + (shape.rf - 1) * loads[:, 0].sum()
     unit = np.rint(total / UTILISATION / factor.sum())
-    draining = BrokerState.DRAINING if shape.drain else BrokerState.ALIVE
+    first = BrokerState.ALIVE
+    if shape.drain or shape.dead:
+        first = BrokerState.DRAINING if shape.drain else BrokerState.DEAD
     return tuple(
         Broker(
             id=BrokerId(b),
             rack=f"rack-{b % shape.racks}",
-            state=draining if b == 0 else BrokerState.ALIVE,
+            state=first if b == 0 else BrokerState.ALIVE,
             capacity={resource: float(factor[b] * unit[r]) for r, resource in enumerate(resources)},
         )
         for b in range(shape.brokers)
@@ -181,11 +183,11 @@ def _net_in(shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: 
 
 
 def _capped(shape: ClusterShape, weight: Floats) -> Floats:
-    """(n,) weights as shares of a broker's mean, none above `LARGEST`."""
+    """(n,) weights as shares of a broker's mean, none above the shape's largest."""
     total = shape.brokers / shape.rf
     share = weight
     for _ in range(20):
-        share = np.minimum(share * (total / share.sum()), LARGEST)
+        share = np.minimum(share * (total / share.sum()), shape.largest)
     return share
 
 
@@ -213,7 +215,7 @@ def _place(
     topic, partition: (n,) per partition; rates: (n, 2) net in and out, bytes/s.
     """
     if shape.nearly_balanced:
-        return _largest_first(shape, rng, rates)[:, None]
+        return _largest_first(shape, rng, rates)
     racks = _racks(shape, old=True)
     topics = int(topic[-1]) + 1
     start = rng.integers(0, shape.brokers, (topics, shape.rf))
@@ -262,14 +264,22 @@ def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> In
 
 
 def _largest_first(shape: ClusterShape, rng: np.random.Generator, rates: Floats) -> Ints:
-    """Place the largest first on the least loaded broker, then some at random."""
-    share = (rates / rates.sum(axis=0)).sum(axis=1)
+    """Place the largest first on the least loaded broker, then some at random in their racks."""
+    share = rates / rates.sum(axis=0)
+    # Followers serve no consumers.
+    shares = share.sum(axis=1), *[share[:, 0]] * (shape.rf - 1)
+    rack = np.arange(shape.brokers) % shape.racks
     load = np.zeros(shape.brokers)
-    placed = np.empty(len(rates), np.int64)
-    for row in np.argsort(-share, kind="stable").tolist():
-        broker = int(load.argmin())
-        load[broker] += share[row]
-        placed[row] = broker
+    placed = np.empty((len(rates), shape.rf), np.int64)
+    for row in np.argsort(-shares[0], kind="stable").tolist():
+        free = np.ones(shape.brokers, np.bool_)
+        for slot in range(shape.rf):
+            broker = int(np.where(free, load, np.inf).argmin())
+            load[broker] += shares[slot][row]
+            free &= rack != rack[broker]
+            placed[row, slot] = broker
     shaken = rng.choice(len(rates), round(SHAKEN * len(rates)), replace=False)
-    placed[shaken] = rng.integers(0, shape.brokers, len(shaken))
+    racks = [np.flatnonzero(rack == r) for r in range(shape.racks)]
+    turn = rng.integers(0, shape.brokers, (len(shaken), shape.rf))
+    placed[shaken] = _nth(racks, rack[placed[shaken]], turn)
     return placed

@@ -184,9 +184,9 @@ class TimeLapseCluster:
         return Snapshot(start.header.model_copy(update=update), columns)
 
     def _broker(self, broker: Broker) -> Broker:
-        for kind, state in ((FaultKind.DEAD, BrokerState.DEAD), (FaultKind.SLOW, BrokerState.SLOW)):
-            if self._open[broker.id, kind]:
-                return broker.model_copy(update={"state": state})
+        # As in the metadata of a cluster, which do not say that one is slow.
+        if self._open[broker.id, FaultKind.DEAD]:
+            return broker.model_copy(update={"state": BrokerState.DEAD})
         return broker
 
     def _in_fault(self, kind: FaultKind) -> frozenset[BrokerId]:

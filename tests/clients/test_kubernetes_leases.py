@@ -1,4 +1,7 @@
-"""Leases of Kubernetes, asked of a server that enforces versions, over HTTPS."""
+"""Leases of Kubernetes, asked of a server of the tests' own and of a real one, over HTTPS.
+
+`api` is either of them, `scripted` is the former alone.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -19,11 +22,13 @@ from model.errors import (
     WriterBarred,
 )
 from tests.support.executor.fake_platform import FakeTime
-from tests.support.kubernetes_api import NAMESPACE, TOKEN, Answer, KubernetesApi, kubernetes_api
+from tests.support.kube_apiserver import AnyApi
+from tests.support.kubernetes_api import NAMESPACE, VERBS, Answer, KubernetesApi, kubernetes_api
 from tests.support.tls_certificates import Authority
 
 KEY = "mKqW_x-1/leader.json"
 MOST = 1 << 16
+ROUNDS = 20
 NOT_STOPPED = threading.Event()
 
 
@@ -34,16 +39,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
 
 
 @pytest.fixture
-def api(server: KubernetesApi) -> Iterator[KubernetesApi]:
+def scripted(server: KubernetesApi) -> Iterator[KubernetesApi]:
     yield server
-    server.leases.clear()
-    server.seen.clear()
-    server.tokens = {TOKEN}
-    server.rights = {"get", "create", "update"}
-    server.fault = lambda _: None
+    server.reset()
 
 
-def store(api: KubernetesApi, account: Path | None = None, **given: str | None) -> KubernetesLeases:
+@pytest.fixture(params=["scripted", "real_api"])
+def api(request: pytest.FixtureRequest) -> AnyApi:
+    found: AnyApi = request.getfixturevalue(request.param)
+    return found
+
+
+def store(api: AnyApi, account: Path | None = None, **given: str | None) -> KubernetesLeases:
     namespace = given.get("namespace")
     account = account or api.account()
     settings = KubernetesSettings.of_pod(api.environment, account, namespace)
@@ -62,12 +69,9 @@ def document(renewals: int = 0, *, released: bool = False, epoch: int = 1) -> by
     ).body
 
 
-def test_a_lease_is_created_once_and_replaced_in_the_version_that_was_read(
-    api: KubernetesApi,
-) -> None:
-    leases = store(api)
+def test_a_lease_is_created_once_and_replaced_in_the_version_that_was_read(api: AnyApi) -> None:
+    leases, before = store(api), api.conflicts
     assert leases.get(KEY, MOST) is None
-    assert leases.put_over(KEY, document(), "101") is None
     first = leases.put_new(KEY, document())
     assert first
     assert leases.put_new(KEY, document(1)) is None
@@ -79,16 +83,35 @@ def test_a_lease_is_created_once_and_replaced_in_the_version_that_was_read(
     assert (found.body, found.etag) == (document(2), second)
     assert leases.keeps_conditions(KEY, document(-1))
     assert leases.get(KEY, MOST) == found
-    assert api.conflicts >= 4
+    assert api.conflicts - before == 4
 
 
-def test_kubectl_shows_who_holds_it(api: KubernetesApi) -> None:
+def test_a_lease_that_was_removed_is_not_created_by_replacing_it(api: AnyApi) -> None:
+    held, other = (lease(api, FakeTime(), name) for name in ("held", "other"))
+    assert held.attempt(KEY) is None
+    api.remove(name_of(KEY))
+    with pytest.raises(WriterBarred, match="someone has removed it"):
+        held.renew()
+    assert api.leases == {}
+    assert other.attempt(KEY) is None
+    first = store(api).get(KEY, MOST)
+    assert first is not None
+    api.remove(name_of(KEY))
+    other.release()
+    assert api.leases == {}
+    # Another one of the same name is another one.
+    assert store(api).put_new(KEY, document())
+    assert store(api).put_over(KEY, document(1), first.etag) is None
+
+
+def test_kubectl_shows_who_holds_it(api: AnyApi) -> None:
     leases = store(api)
     etag = leases.put_new(KEY, document(epoch=3))
     assert etag
     (name,) = api.leases
     assert name == name_of(KEY)
     assert name.startswith("plimsoll-mkqw-x-1-leader-")
+    assert api.leases[name]["metadata"]["labels"] == {"app.kubernetes.io/name": "plimsoll"}
     assert api.leases[name]["spec"] == {
         "holderIdentity": "plimsoll 7 on a",
         "leaseDurationSeconds": 20,
@@ -105,15 +128,15 @@ def test_names_differ_where_keys_do() -> None:
     assert len({name_of(key) for key in keys}) == len(keys)
 
 
-def test_of_writers_that_replace_one_version_a_single_one_succeeds(api: KubernetesApi) -> None:
-    writers = 4
+def test_of_writers_that_replace_one_version_a_single_one_succeeds(api: AnyApi) -> None:
+    writers, account = 4, api.account()
     with ThreadPoolExecutor(writers) as pool:
         for turn in range(5):
-            found = store(api).get(KEY, MOST)
+            found = store(api, account).get(KEY, MOST)
             together = threading.Barrier(writers)
 
             def write(number: int, etag: str, together: threading.Barrier) -> str | None:
-                leases = store(api)
+                leases = store(api, account)
                 together.wait()
                 body = document(number)
                 return leases.put_over(KEY, body, etag) if etag else leases.put_new(KEY, body)
@@ -123,11 +146,37 @@ def test_of_writers_that_replace_one_version_a_single_one_succeeds(api: Kubernet
             assert sum(call.result() is not None for call in calls) == 1
 
 
-def lease(api: KubernetesApi, time: FakeTime, name: str) -> Lease:
+def lease(api: AnyApi, time: FakeTime, name: str) -> Lease:
     return Lease(store(api), time.timing, call_s=5.0, spare_s=15.0, holder=name)
 
 
-def test_a_frozen_holder_finds_its_lease_lost(api: KubernetesApi) -> None:
+def test_of_two_candidates_a_single_one_holds_it_in_every_round(api: AnyApi) -> None:
+    time = FakeTime()
+    candidates = [lease(api, time, name) for name in "ab"]
+    with ThreadPoolExecutor(len(candidates)) as pool:
+        for turn in range(ROUNDS):
+            together = threading.Barrier(len(candidates))
+
+            def contend(candidate: Lease, together: threading.Barrier) -> bool:
+                together.wait()
+                return candidate.attempt(KEY) is None
+
+            calls = [pool.submit(contend, candidate, together) for candidate in candidates]
+            holds = [call.result() for call in calls]
+            assert sum(holds) == 1
+            holder, other = candidates[holds.index(True)], candidates[holds.index(False)]
+            if turn % 2:
+                holder.release()
+                continue
+            # It dies, and its time ends.
+            time.now_s += 20.5
+            assert other.attempt(KEY) is None
+            with pytest.raises(WriterBarred, match="has taken it"):
+                holder.renew()
+            other.release()
+
+
+def test_a_frozen_holder_finds_its_lease_lost(api: AnyApi) -> None:
     time = FakeTime()
     frozen, other, third = (lease(api, time, name) for name in ("frozen", "other", "third"))
     assert frozen.attempt(KEY) is None
@@ -150,7 +199,7 @@ def test_a_frozen_holder_finds_its_lease_lost(api: KubernetesApi) -> None:
     assert third.attempt(KEY) is None
 
 
-def test_a_lease_that_is_renewed_is_not_taken_over(api: KubernetesApi) -> None:
+def test_a_lease_that_is_renewed_is_not_taken_over(api: AnyApi) -> None:
     time = FakeTime()
     holder, other = lease(api, time, "holder"), lease(api, time, "other")
     with holder.held_at(KEY, NOT_STOPPED):
@@ -160,25 +209,25 @@ def test_a_lease_that_is_renewed_is_not_taken_over(api: KubernetesApi) -> None:
             other.held_at(KEY, NOT_STOPPED).__enter__()
 
 
-def test_an_answer_that_is_lost_does_not_cost_the_lease(api: KubernetesApi) -> None:
-    held = lease(api, FakeTime(), "a")
+def test_an_answer_that_is_lost_does_not_cost_the_lease(scripted: KubernetesApi) -> None:
+    held = lease(scripted, FakeTime(), "a")
     assert held.attempt(KEY) is None
-    api.fault = lambda method: Answer(500, does=True) if method == "PUT" else None
+    scripted.fault = lambda method: Answer(500, does=True) if method == "PUT" else None
     with pytest.raises(ArchiveUnreachable, match="answers 500"):
         held.renew()
-    api.fault = lambda _: None
+    scripted.fault = lambda _: None
     held.renew()
     assert not held.is_lost
 
 
-def test_files_of_the_account_are_read_for_each_request(api: KubernetesApi) -> None:
+def test_files_of_the_account_are_read_for_each_request(api: AnyApi) -> None:
     account = api.account("renewed")
     leases = store(api, account)
     assert leases.get(KEY, MOST) is None
-    api.tokens = {"new"}
-    with pytest.raises(RightsMissing, match="answers 401"):
+    api.revoke()
+    with pytest.raises(RightsMissing, match=r"401: Unauthorized.*not accept the token in "):
         leases.get(KEY, MOST)
-    (account / "token").write_text("new")
+    (account / "token").write_text(api.token())
     assert leases.get(KEY, MOST) is None
 
 
@@ -201,60 +250,65 @@ HUGE = b'{"a": "' + b"x" * (1 << 21) + b'"}'
     ],
 )
 def test_an_answer_of_no_use_is_named(
-    api: KubernetesApi, answer: Answer, kind: type[PlimsollError], message: str
+    scripted: KubernetesApi, answer: Answer, kind: type[PlimsollError], message: str
 ) -> None:
-    api.fault = lambda _: answer
+    scripted.fault = lambda _: answer
     with pytest.raises(kind, match=message):
-        store(api).get(KEY, MOST)
+        store(scripted).get(KEY, MOST)
     # The token was not sent elsewhere.
-    assert api.seen == []
+    assert scripted.seen == []
 
 
-def test_a_server_that_hangs_is_given_up(api: KubernetesApi) -> None:
-    api.fault = lambda _: Answer(200, after_s=1.0)
-    settings = KubernetesSettings.of_pod(api.environment, api.account(), None)
+def test_a_server_that_hangs_is_given_up(scripted: KubernetesApi) -> None:
+    scripted.fault = lambda _: Answer(200, after_s=1.0)
+    settings = KubernetesSettings.of_pod(scripted.environment, scripted.account(), None)
     with pytest.raises(ArchiveUnreachable, match=r"no answer in time"):
         KubernetesLeases(settings, timeout_s=0.2).get(KEY, MOST)
 
 
 @pytest.mark.parametrize("right", ["get", "create", "update"])
-def test_a_missing_right_is_named(api: KubernetesApi, right: str) -> None:
-    api.rights.discard(right)
+def test_a_missing_right_is_named(api: AnyApi, right: str) -> None:
+    api.allow(*{*VERBS.values()} - {right})
     with pytest.raises(RightsMissing, match=f"cannot {right} resource.*needs get, create and upd"):
         lease(api, FakeTime(), "a").attempt(KEY)
 
 
-def test_a_namespace_that_does_not_exist_is_named(api: KubernetesApi) -> None:
+def test_a_namespace_that_does_not_exist_is_named(api: AnyApi) -> None:
     leases = store(api, namespace="nowhere")
+    with pytest.raises(RightsMissing, match=r'cannot get resource .* in the namespace "no'):
+        leases.get(KEY, MOST)
+    api.allow(*VERBS.values(), everywhere=True)
     assert leases.get(KEY, MOST) is None
     with pytest.raises(ConfigError, match=r'namespaces "nowhere" not found.*standby_namespace'):
         leases.put_new(KEY, document())
 
 
-def test_a_lease_of_another_tool_is_left_alone(api: KubernetesApi) -> None:
-    about = {"name": name_of(KEY), "namespace": NAMESPACE, "resourceVersion": "7"}
-    api.leases[name_of(KEY)] = {"metadata": about, "spec": {"holderIdentity": "else"}}
+def test_a_lease_of_another_tool_is_left_alone(api: AnyApi) -> None:
+    api.place(name_of(KEY), {"holderIdentity": "else"})
+    before = api.leases[name_of(KEY)]
     with pytest.raises(ConfigError, match="is not a lease of plimsoll"):
         lease(api, FakeTime(), "a").attempt(KEY)
-    assert api.leases[name_of(KEY)]["metadata"] == about
+    assert api.leases[name_of(KEY)] == before
 
 
 def test_a_server_with_another_certificate_gets_no_token(
-    api: KubernetesApi, tmp_path: Path
+    scripted: KubernetesApi, tmp_path: Path
 ) -> None:
-    account = api.account("untrusting")
+    account = scripted.account("untrusting")
     Authority.make("another").write(account / "ca.crt")
     with pytest.raises(ConfigError, match=r"is not valid by .*ca\.crt"):
-        store(api, account).get(KEY, MOST)
+        store(scripted, account).get(KEY, MOST)
     (account / "ca.crt").write_text("nothing")
     with pytest.raises(ConfigError, match=r"ca\.crt has no certificate in PEM form"):
-        store(api, account).get(KEY, MOST)
-    assert api.seen == []
+        store(scripted, account).get(KEY, MOST)
+    assert scripted.seen == []
 
 
-def test_without_its_server_or_its_files_it_says_so(api: KubernetesApi, tmp_path: Path) -> None:
+def test_without_its_server_or_its_files_it_says_so(
+    scripted: KubernetesApi, tmp_path: Path
+) -> None:
     (port,) = free_ports(1)
-    settings = KubernetesSettings(host="127.0.0.1", port=port, account=api.account())
+    settings = KubernetesSettings(host="127.0.0.1", port=port, account=scripted.account())
     with pytest.raises(ArchiveUnreachable, match="cannot be reached"):
         KubernetesLeases(settings).get(KEY, MOST)
     absent = KubernetesSettings(host="127.0.0.1", port=port, account=tmp_path / "absent")
@@ -262,13 +316,13 @@ def test_without_its_server_or_its_files_it_says_so(api: KubernetesApi, tmp_path
     with pytest.raises(ConfigError, match=r"cannot be read .*automountServiceAccount"):
         leases.get(KEY, MOST)
     assert leases.where(KEY) == f"leases/{name_of(KEY)}"
-    account = api.account("empty")
+    account = scripted.account("empty")
     (account / "token").write_text("\n")
     with pytest.raises(ConfigError, match="token is empty"):
-        store(api, account).get(KEY, MOST)
+        store(scripted, account).get(KEY, MOST)
     (account / "token").write_text("a\nb: c")
     with pytest.raises(ConfigError, match="token is not one line"):
-        store(api, account).get(KEY, MOST)
+        store(scripted, account).get(KEY, MOST)
 
 
 @pytest.mark.parametrize("host", ["", None])

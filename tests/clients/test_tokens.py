@@ -70,7 +70,13 @@ def test_the_error_about_a_wrong_secret_does_not_contain_it(server: TokenServer)
 
 
 @pytest.mark.parametrize(
-    "answer", [b"<html>", b"[]", b"{}", b'{"access_token": "opaque"}', b"\xff"]
+    "answer",
+    [
+        *(b"<html>", b"[]", b"{}", b'{"access_token": "opaque"}', b"\xff"),
+        # Such a token would never be replaced.
+        b'{"access_token": "opaque", "expires_in": "inf"}',
+        b'{"access_token": "opaque", "expires_in": "nan"}',
+    ],
 )
 def test_an_invalid_token_is_reported(server: TokenServer, answer: bytes) -> None:
     server.answer = answer

@@ -72,7 +72,12 @@ def test_under_replicated_and_offline_partitions_are_counted_separately() -> Non
     )
     behind, *offline = (PartitionId(TopicName("orders"), number) for number in (1, 2, 3))
     assert cluster(orders).replication == Replication(
-        under_replicated=1, offline=2, behind_ids=(behind,), offline_ids=tuple(offline)
+        under_replicated=1,
+        offline=2,
+        behind_ids=(behind,),
+        offline_ids=tuple(offline),
+        # One that was led by its only replica is not behind, as in CMAK.
+        behind_of=((TopicName("orders"), 2),),
     )
 
 

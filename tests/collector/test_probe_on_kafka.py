@@ -91,6 +91,7 @@ def leads(state: ClusterState, broker: int) -> int:
     return int(np.count_nonzero(state.leader == broker))
 
 
+@pytest.mark.slow
 def test_a_broker_that_hangs_is_named_counted_as_dead_and_the_others_are_sampled(
     local_cluster: LocalCluster, watch: Watch
 ) -> None:

@@ -147,6 +147,24 @@ def test_a_secret_authenticates_and_encrypts(master: str, secret_file: Path) -> 
     assert protected(master, {**secret, "spark.authenticate": "true"}, None) == ENCRYPTED | secret
 
 
+@pytest.mark.parametrize("text", ["True", "TRUE", " true "])
+def test_truth_is_read_as_spark_reads_it(text: str, secret_file: Path) -> None:
+    given = {"spark.authenticate": text, "spark.authenticate.secret": "x"}
+    assert protected(REMOTE, given, None)["spark.network.crypto.enabled"] == "true"
+    assert "spark.network.crypto.enabled" in protected(
+        REMOTE, {"spark.authenticate": text}, secret_file
+    )
+    with pytest.raises(ConfigError, match="spark_secret_file"):
+        protected(REMOTE, {"spark.authenticate": text}, None)
+
+
+@pytest.mark.parametrize("text", ["", "yes", "1"])
+def test_a_text_that_is_neither_true_nor_false_is_refused(text: str) -> None:
+    given = {"spark.authenticate": text, "spark.authenticate.secret": "x"}
+    with pytest.raises(ConfigError, match=r'spark.authenticate in \[spark\] .*"true" or "false"'):
+        protected(REMOTE, given, None)
+
+
 def test_rpc_over_tls_may_take_the_place_of_sparks_encryption(secret_file: Path) -> None:
     given = {"spark.network.crypto.enabled": "false", "spark.ssl.rpc.enabled": "true"}
     found = protected(REMOTE, given, secret_file)

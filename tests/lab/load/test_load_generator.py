@@ -32,6 +32,19 @@ def test_acknowledged_records_are_read_and_shares_preserved(local_cluster: Local
     assert report.acknowledged[0] == pytest.approx(3 * report.acknowledged[1], abs=5)
 
 
+def test_records_of_transactions_are_read_once_committed(local_cluster: LocalCluster) -> None:
+    local_cluster.create_topic("committed", [[1], [2]])
+    order = LoadOrder(topic="committed", bytes_per_s=4e5, weights=(3.0, 1.0), transactional=True)
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="committed")
+    load.start()
+    # The first transaction is aborted.
+    wait_until(lambda: min(load.status().acknowledged) > 0)
+    report = load.finish()
+    assert report.acknowledged_records == report.read_records > 0
+    assert report.failed_records > 0 == report.failed_but_read_records
+    assert report.lost_records == report.duplicated_records == 0
+
+
 def test_a_second_load_counts_only_its_own_records(local_cluster: LocalCluster) -> None:
     local_cluster.create_topic("again", [[1], [2]])
     run_load(local_cluster, "again")

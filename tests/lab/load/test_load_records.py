@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.load.load_records import NUMBER_BYTES, Pacer, Tally, filler, lost_count, number_of
+from lab.load.load_records import (
+    NUMBER_BYTES,
+    Pacer,
+    Tally,
+    failed_but_read_count,
+    filler,
+    lost_count,
+    number_of,
+)
 
 
 def tally_of(numbers: list[int], first_offset: int = 0) -> Tally:
@@ -60,6 +68,11 @@ def test_records_before_the_start_do_not_count() -> None:
 @pytest.mark.parametrize("numbers", [[0, 1, 2], [0, 2]])
 def test_a_failed_number_counts_neither_as_lost_nor_as_read(numbers: list[int]) -> None:
     assert lost_count(tally_of(numbers), 2, [1]) == 0
+
+
+def test_failed_numbers_that_were_read_are_counted() -> None:
+    tally = tally_of([0, 2])
+    assert [failed_but_read_count(tally, [number]) for number in range(4)] == [1, 0, 1, 0]
 
 
 @given(st.sets(st.integers(0, 50)), st.integers(0, 60))

@@ -170,6 +170,25 @@ def test_a_proxy_can_disappear_and_return(proxy: Proxy, client: Client) -> None:
         assert again.answer() == b"third"
 
 
+def test_one_broker_can_disappear(echo: Echo) -> None:
+    away, kept = free_ports(2)
+    with (
+        Proxy({away: echo.port, kept: echo.port}) as proxy,
+        closing(Client(away)) as cut,
+        closing(Client(kept)) as client,
+    ):
+        for each in (cut, client):
+            each.ask(Api.METADATA, b"first")
+            assert each.answer() == b"first"
+        proxy.go_away(away)
+        assert cut.answer() == b""
+        assert not answers(away)
+        client.ask(Api.METADATA, b"second")
+        assert client.answer() == b"second"
+        proxy.come_back()
+        assert answers(away)
+
+
 def test_an_unreachable_broker_ends_the_connection() -> None:
     listening, away = free_ports(2)
     with Proxy({listening: away}) as proxy, closing(Client(proxy.ports[0])) as refused:

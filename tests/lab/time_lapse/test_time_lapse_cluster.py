@@ -89,6 +89,7 @@ def test_a_flapping_broker_ends_alive() -> None:
     assert events[-1].at_s == 60 + 3 * FLAP_S
 
 
+@pytest.mark.slow
 def test_a_fault_may_be_longer_than_the_simulation_and_begin_with_it() -> None:
     (fault,) = [BrokerFault.parse("flapping:1@0s+11000d")]
     first = next(events_of([fault]))
