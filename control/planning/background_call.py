@@ -4,7 +4,8 @@ import ctypes
 import logging
 import threading
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from concurrent.futures import Future
+from typing import Final, Generic, Protocol, TypeVar
 
 from control.planning.plan_view import Solving
 from model.errors import PlimsollError
@@ -12,6 +13,9 @@ from model.log_events import LogEvent, named
 from solver.search.observer import SolveObserver
 
 logger = logging.getLogger("plimsoll.control")
+
+SOLVE: Final = "solve"
+"""Name of the threads that solve; interrupted ones may be in compiled code for long."""
 
 T = TypeVar("T")
 
@@ -60,6 +64,21 @@ class AtOnce:
 
     def join(self) -> None:
         """Do nothing: whoever could wait has done the work."""
+
+
+def in_daemon_thread(call: Callable[[], T]) -> Future[T]:
+    """Start a call in a thread of its own, since only the main thread receives signals."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as exc:  # noqa: BLE001  # raised where it is waited for
+            future.set_exception(exc)
+
+    # A daemon thread, so that interrupting need not wait for the solver.
+    threading.Thread(target=run, name=SOLVE, daemon=True).start()
+    return future
 
 
 def outcome(call: Callable[[], T], name: str) -> T | PlimsollError:
@@ -140,7 +159,7 @@ class SolveTask(Generic[T]):
         self._call, self._done = call, done
         self._progress = SolveProgress(started_at_ms)
         self._outcome: T | PlimsollError | None = None
-        self._thread = background(self._run, "solve")
+        self._thread = background(self._run, SOLVE)
         self._thread.start()
 
     @property

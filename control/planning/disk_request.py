@@ -8,6 +8,7 @@ import numpy as np
 
 from control.planning.least_bytes import bound_sentence, least_bytes, least_moved, least_outside
 from control.planning.staging import (
+    barring_budget,
     spreading_by_number,
     staged,
     without_broken_minimum,
@@ -322,9 +323,10 @@ def _outside(
     """
     if not emptying.homeless:
         return {}
+    find = "finds" if len(emptying.homeless) == 1 else "find"
     room = (
         f"{count_text(len(emptying.homeless), 'replica')} "
-        f"({_named(snapshot, emptying.homeless)}) find no room in the other directories of the "
+        f"({_named(snapshot, emptying.homeless)}) {find} no room in the other directories of the "
         "broker"
     )
     seen = _with_failed(snapshot, broker, paths)
@@ -404,7 +406,8 @@ def plan_healing(
     """Plan that replicas in failed directories of these brokers are created on others.
 
     Nothing else moves. The plan has no moves where nothing can be moved. None where none of their
-    failed directories holds a replica. Raises GuardrailRefused where rules leave no plan.
+    failed directories holds a replica. Raises GuardrailRefused where rules leave no plan, and where
+    the budgets allow no move.
     """
     snapshot = without_cooldowns(snapshot)
     lost = snapshot.in_failed_dir & np.isin(snapshot.partitions.replica_broker, list(brokers))
@@ -416,6 +419,7 @@ def plan_healing(
     others = sorted(forced - mine)
     found = deferring(snapshot, found, others).model_copy(update={"level_directories": False})
     stuck = sorted(placeless(snapshot, found))
+    _refuse_small_budgets(Proposal(snapshot, found, ()), brokers, mine.difference(stuck))
     found, later = staged(snapshot, found, repair_rules=False)
     created = Proposal(snapshot, found, ()).forced
     if created.rows.any():
@@ -439,6 +443,15 @@ def plan_healing(
         least_bytes=least,
         least_outside=least,
     )
+
+
+def _refuse_small_budgets(
+    proposal: Proposal, brokers: Collection[BrokerId], rows: Collection[int]
+) -> None:
+    """Raise GuardrailRefused where the budgets allow the replicas of none of these rows."""
+    forced = proposal.forced.rows
+    if why := barring_budget(proposal, [row for row in sorted(rows) if forced[row]]):
+        raise GuardrailRefused(f"cannot heal {_brokers(brokers)}: {why}")
 
 
 def dirs_of(snapshot: Snapshot) -> tuple[EmptiedDir, ...]:

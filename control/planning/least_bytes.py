@@ -8,7 +8,7 @@ import numpy as np
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Ints, Resource, Snapshot, StorageKind
-from model.units import bytes_text, percent_text
+from model.units import bytes_text, share_text
 
 _ROUNDING: Final = 1e-9
 """As `solver.log_dirs.emptying` rounds limits."""
@@ -117,6 +117,6 @@ def bound_sentence(does: str, plan_bytes: int | None, least: int | None) -> str:
         return f"no plan {does} with fewer bytes"
     return (
         f"no plan {does} with fewer than {bytes_text(least)}; this one copies "
-        f"{percent_text(plan_bytes / least - 1 if least else 1.0)} more, since rules "
+        f"{share_text(plan_bytes / least - 1 if least else 1.0)} more, since rules "
         "or limits need further moves"
     )

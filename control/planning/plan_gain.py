@@ -1,8 +1,10 @@
 """What a plan gains, and what the bytes that it copies buy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.plan.plan import Plan
+from model.plan.remaining import OverLimit
 from model.units import bytes_text, percent_text
 
 GB = 10**9
@@ -27,6 +29,10 @@ class PlanGain:
     """None where the size of any moved partition is unknown."""
     before: float
     """F before the plan."""
+    raises: bool = False
+    """Whether F rises, so that no share of it is gained: see `Plan.raises_objective`."""
+    excess_removed: float | None = None
+    """Share of the excess over limits that the plan removes; None without any before it."""
 
     @classmethod
     def of(cls, plan: Plan) -> "PlanGain":
@@ -44,6 +50,8 @@ class PlanGain:
             free=gain if size == 0 else free,
             bytes_to_copy=size,
             before=before,
+            raises=plan.raises_objective,
+            excess_removed=_excess_removed(plan.over_limit),
         )
 
     @property
@@ -61,7 +69,7 @@ class PlanGain:
         """
         if self.bytes_to_copy == 0:
             return "free"
-        if self.bytes_to_copy is None or self.before <= 0:
+        if self.bytes_to_copy is None or self.before <= 0 or self.raises:
             return "-"
         share = (self.gain - self.free) / self.before
         if self.bytes_to_copy < GB:
@@ -69,8 +77,19 @@ class PlanGain:
         return f"{percent_text(share * GB / self.bytes_to_copy)} per GB"
 
     @property
+    def share_text(self) -> str:
+        """`94.7 %`, or, where F rises and a share means nothing, `-0.237 of F`."""
+        return percent_text(self.share) if not self.raises else f"{self.gain:.3g} of F"
+
+    @property
     def words(self) -> str:
-        """`gain 94.7 % of the imbalance: 71.2 % by leader changes alone, 2.6 % per GB`."""
+        """`gain 94.7 % of the imbalance: 71.2 % by leader changes alone, 2.6 % per GB`.
+
+        Where F rises: `raises F by 0.237, since limits come first: removes 100 % of the excess
+        over them`.
+        """
+        if self.raises:
+            return f"raises F by {-self.gain:.3g}, since {self._what_comes_first}"
         text = f"gain {percent_text(self.share)} of the imbalance"
         if self.bytes_to_copy == 0:
             return f"{text}, free: nothing is copied"
@@ -79,3 +98,18 @@ class PlanGain:
         if self.bytes_to_copy is None:
             return f"{text}; bytes unknown"
         return f"{text}; the copies gain {self.per_byte_text}"
+
+    @property
+    def _what_comes_first(self) -> str:
+        removed = self.excess_removed
+        if removed is None or removed <= 0:
+            return "forced moves, repairs and the tolerance come first"
+        return f"limits come first: removes {percent_text(removed)} of the excess over them"
+
+
+def _excess_removed(over: Sequence[OverLimit]) -> float | None:
+    """Share of the excess, each as a share of its limit, that is gone; None without any before."""
+    limited = [o for o in over if o.limit > 0]
+    before = sum(max(0.0, o.before / o.limit - 1.0) for o in limited)
+    after = sum(max(0.0, o.after / o.limit - 1.0) for o in limited)
+    return 1.0 - after / before if before > 0 else None

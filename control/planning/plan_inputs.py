@@ -9,7 +9,7 @@ from control.planning.snapshot_changes import basis
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Bools, Snapshot
 
 Figure = tuple[str, BrokerId | None]
 """A dimension and a broker: its deviation, or, with `OVER` before the dimension, its
@@ -42,6 +42,8 @@ class Inputs:
     """Partitions in cooldown; False where only the way back is closed."""
     loads: Mapping[Figure, float]
     """Figures of the loads in the balanced dimensions."""
+    unsized: Bools
+    """(n,) partitions of unknown size, which no budget of bytes allows to copy."""
 
     @classmethod
     def of(
@@ -53,6 +55,7 @@ class Inputs:
             reasons=frozenset(need.reason for need in needs),
             resting=_resting(snapshot, goals),
             loads=loads_of(evaluation),
+            unsized=snapshot.partitions.local_bytes < 0,
         )
 
 
@@ -109,10 +112,15 @@ class SolvedInputs:
         old = self.inputs
         if now.cluster != old.cluster or now.resting != old.resting:
             return True
+        has_span = self.seen_at_s - self.at_s >= span_s
+        known, lost = old.unsized & ~now.unsized, now.unsized & ~old.unsized
+        # Where sizes come and go in turn, not with each window of loads.
+        if known.any() and (has_span or not lost.any()):
+            return True
         # Reasons that depend on loads may flicker; each one is solved for once.
         if now.reasons - old.reasons:
             return True
-        return self.seen_at_s - self.at_s >= span_s and self.has_shifted(goals)
+        return has_span and self.has_shifted(goals)
 
     def has_shifted(self, goals: Goals) -> bool:
         """Whether the mean of the loads has changed by more than noise."""

@@ -120,7 +120,7 @@ class PlanOverrides:
         return with_placeless_deferred(goals, snapshot)
 
     def words(self) -> tuple[str, ...]:
-        """Each override in words, such as `orders-3 excluded`."""
+        """Each override in words, such as `orders-3 stays`."""
         found = [f"only topic {topic}" for topic in self.topics]
         if self.goals is not None:
             found.append("session goals")
@@ -128,7 +128,7 @@ class PlanOverrides:
             found.append(f"effort {self.effort}")
         if self.cut is not None:
             found.append(f"frontier point with {count_text(self.cut.moves, 'new replica')}")
-        found += [f"{partition} excluded" for partition in self.stay]
+        found += [f"{partition} stays" for partition in self.stay]
         found += [_pin_words(pin) for pin in self.pins]
         return tuple(found)
 

@@ -13,8 +13,8 @@ from model.plan.proposal import Proposal
 from model.plan.tolerance import misstates_tolerance
 from model.plan.violations import misstated
 from model.rules import violations_of
-from model.snapshot.snapshot import RecentMove, Snapshot
-from model.units import percent_text
+from model.snapshot.snapshot import RecentMove, Snapshot, dimension_words
+from model.units import share_text
 
 MOST_NAMED: Final = 3
 """Breaches named in a refusal."""
@@ -45,8 +45,8 @@ def with_moves(snapshot: Snapshot, goals: Goals, recent: RecentMoves) -> Snapsho
 def spread_text(evaluation: Evaluation) -> str:
     """Sentence on the largest deviation of a broker from the average, per resource."""
     worst = [
-        f"{resource} {percent_text(max(map(abs, by_broker.values())))}"
-        for resource, by_broker in evaluation.deviations.items()
+        f"{dimension_words(dimension)} {share_text(max(map(abs, by_broker.values())))}"
+        for dimension, by_broker in evaluation.deviations.items()
     ]
     if not worst:
         return "no resource is loaded enough to be balanced"

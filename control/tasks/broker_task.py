@@ -346,6 +346,4 @@ def min_isr_text(topics: Sequence[TopicAtMinIsr], brokers: Sequence[int]) -> str
 
 def brokers_text(brokers: Sequence[int], most: int = 10) -> str:
     """`broker 4`, `brokers 4, 5`, or `brokers 1, 2 and 8 more`."""
-    named = ", ".join(map(str, brokers[:most]))
-    more = f" and {len(brokers) - most} more" if len(brokers) > most else ""
-    return f"broker{'s' if len(brokers) > 1 else ''} {named}{more}"
+    return f"broker{'s' if len(brokers) > 1 else ''} {listed(brokers, most)}"

@@ -18,10 +18,12 @@ from control.tasks.broker_task import (
     brokers_text,
     min_isr_text,
 )
+from control.tasks.operation_rules import Left
 from control.tasks.removal import best_of, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
+from control.tasks.task_steps import OUTDATED
 from model.dimensions import Dimension, replica_loads
-from model.errors import GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused
 from model.files import rounded
 from model.goals.goals import Goals, RackRule, without_replica_moves
 from model.goals.topic_placement import with_topic_placements
@@ -34,6 +36,7 @@ from model.units import count_text
 
 if TYPE_CHECKING:
     from executor.client.responses import PartitionView
+    from executor.journal.run_history import PastRun
 
 STATES: Final[Mapping[Operation, BrokerState]] = {
     Operation.DEMOTE: BrokerState.DEMOTED,
@@ -256,18 +259,60 @@ def not_returned(task: BrokerTask, parts: TaskParts) -> list[str]:
 
 def _returns(task: BrokerTask, parts: TaskParts) -> list[tuple[Plan, list[str]]]:
     """Rollbacks of the demotions' runs that would change anything, of the newest run first."""
-    tasks, _ = parts.files.readable(task.cluster_id)
-    hashes = {p.plan_hash for t in demotions(tasks, task.brokers, task.task_id) for p in t.plans}
-    runs = parts.executor.runs(parts.journal_dir, task.cluster_id)
     found = [
         parts.executor.plan_rollback(parts.journal_dir, run.run_id)
-        for run in reversed(runs)
-        if run.plan.hash in hashes
+        for run in reversed(_runs(_ended_by(task, parts), task, parts))
     ]
     states = states_of(parts.files.marks(task.cluster_id), task.cluster_id)
     barred = {b for b, state in states.items() if state in LEADERLESS} - {*task.brokers}
     kept = [_without_barred(*_without_dead(plan, left), barred) for plan, left in found]
     return [(plan, left) for plan, left in kept if plan.moves]
+
+
+def lost(task: BrokerTask, parts: TaskParts) -> str:
+    """What does not return since its run cannot be read, in words; empty where nothing is lost.
+
+    Those partitions of the demotions' plans that are still as such a plan has left them.
+    """
+    ended = _ended_by(task, parts)
+    known = {run.plan.hash for run in _runs(ended, task, parts)}
+    views = parts.executor.views_on(task.brokers)
+    demoted, named, unnamed = {*task.brokers}, set[str](), list[str]()
+    for of in ended:
+        for entry in of.plans:
+            ran = entry.approved_at_ms is not None and entry.closed != OUTDATED
+            if entry.plan_hash in known or not ran:
+                continue
+            try:
+                plan = parts.files.read_plan(of, entry.plan_hash)
+            except ConfigError:
+                unnamed.append(f"what task {of.task_id} has changed cannot be read")
+                continue
+            mine = (m for m in plan.moves if {m.leader_before, m.replicas_before[0]} & demoted)
+            named |= {str(m.id) for m in mine if _is_as_after(m, views.get(m.id))}
+    words = "still as the demotion has left them, since the journal of its run cannot be read"
+    return "; ".join(filter(None, (Left.of(sorted(named), words).words, *unnamed)))
+
+
+def _is_as_after(move: Move, view: "PartitionView | None") -> bool:
+    """Whether a partition is as a move has left it, and not as before."""
+    if view is None:
+        return False
+    now = tuple(view.replicas), view.leader
+    before = move.replicas_before, move.leader_before
+    return now == (move.replicas_after, move.leader_after) != before
+
+
+def _ended_by(task: BrokerTask, parts: TaskParts) -> list[BrokerTask]:
+    """The demotions that a task ends, the newest first."""
+    tasks, _ = parts.files.readable(task.cluster_id)
+    return demotions(tasks, task.brokers, task.task_id)
+
+
+def _runs(ended: Sequence[BrokerTask], task: BrokerTask, parts: TaskParts) -> "list[PastRun]":
+    """The readable runs of demotions, oldest first."""
+    hashes = {plan.plan_hash for of in ended for plan in of.plans}
+    return parts.executor.runs_of(parts.journal_dir, task.cluster_id, hashes) if hashes else []
 
 
 def _without_dead(plan: Plan, left: list[str]) -> tuple[Plan, list[str]]:
@@ -299,43 +344,40 @@ def _without(
 def demotions(
     tasks: Sequence[BrokerTask], brokers: Sequence[BrokerId], but: str = ""
 ) -> list[BrokerTask]:
-    """Demotions of these brokers that were not ended yet, the newest first.
+    """Demotions that were not ended yet of any of these brokers, the newest first.
 
     tasks: of one cluster, oldest first. but: the task that ends them.
     """
-    found = []
+    found, demoted = [], {*brokers}
     for task in reversed(tasks):
-        if task.task_id == but or not {*task.brokers} & {*brokers}:
+        if task.task_id == but or not {*task.brokers} & demoted:
             continue
         if task.operation in ENDS and task.phase is TaskPhase.DONE:
-            break
+            demoted -= {*task.brokers}
         if task.operation in STATES:
             found.append(task)
     return found
 
 
-def refuse_part(
-    tasks: Sequence[BrokerTask],
-    brokers: Sequence[BrokerId],
-    marks: Collection[BrokerMark],
-    alive: Collection[BrokerId],
-) -> None:
-    """Raise GuardrailRefused where a demotion had further brokers, whose leaders would return.
+def standing(tasks: Sequence[BrokerTask], marks: Collection[BrokerMark]) -> list[BrokerTask]:
+    """Demotions whose leaders may still return: not ended, and of brokers that are marked.
 
-    Also where none of the brokers was demoted. marks: of the cluster; a broker without the mark of
-    the demotion has had its leaders back, as by a rollback. alive: all live brokers; the leaders
-    of others do not return now.
+    tasks: oldest first. A later mark may have taken the place of a demotion's own.
     """
+    found: dict[str, BrokerTask] = {}
+    for cluster_id, broker in {(m.cluster_id, m.broker) for m in marks}:
+        own = [task for task in tasks if task.cluster_id == cluster_id]
+        found |= {task.task_id: task for task in demotions(own, [broker])}
+    return [*found.values()]
+
+
+def refuse_undemoted(
+    tasks: Sequence[BrokerTask], brokers: Sequence[BrokerId], marks: Collection[BrokerMark]
+) -> None:
+    """Raise GuardrailRefused where none of the brokers was demoted. marks: of the cluster."""
     demoted = {m.broker for m in marks if m.state in LEADERLESS}
     if not demoted & {*brokers} and not demotions(tasks, brokers):
         was = "was" if len(brokers) == 1 else "were"
         raise GuardrailRefused(
             f"{brokers_text(brokers)} {was} not demoted; nothing is to be undone"
         )
-    for task in demotions(tasks, brokers):
-        still = {m.broker for m in marks if m.task_id == task.task_id}
-        if more := sorted(({*task.brokers} & {*alive} & still) - {*brokers}):
-            raise GuardrailRefused(
-                f"task {task.task_id} has demoted {brokers_text(more)}, too, and its leaders are "
-                "elected back together; name all of its brokers"
-            )

@@ -182,6 +182,7 @@ DISK_REMOVE: Final = OperationRules(
     uncordon=_uncordon_dirs,
     verified=lambda task: f"no replica in {dirs_text(task)}",
     done=_take_out,
+    besides=lambda task: f"only cordons {dirs_text(task)}, on Kafka 4.3 or newer",
     advise=_advise,
 )
 DISK_HEAL: Final = OperationRules(

@@ -23,7 +23,10 @@ class Left:
     count: int
     """0 where the task is done."""
     words: str
-    """`4 partitions still on broker 4 (orders-0, orders-1, ...)`; empty where nothing is left."""
+    """`4 partitions still on broker 4 (orders-0, orders-1, ...)`.
+
+    Where the task is done: what it cannot do, if anything.
+    """
 
     @classmethod
     def of(cls, partitions: Sequence[object], words: str) -> "Left":
@@ -33,6 +36,11 @@ class Left:
         noun = "partition" if len(partitions) == 1 else "partitions"
         named = listed(sorted(map(str, partitions)), MOST_NAMED)
         return cls(count=len(partitions), words=f"{len(partitions):,} {noun} {words} ({named})")
+
+    @classmethod
+    def none(cls, words: str = "") -> "Left":
+        """Nothing that the task can do; words: what it cannot."""
+        return cls(count=0, words=words)
 
 
 Observe = Callable[[], Snapshot]
@@ -111,6 +119,8 @@ class OperationRules:
     """What the cluster shows at the end."""
     done: Callable[[BrokerTask], str]
     """What that means for the operator."""
+    besides: Callable[[BrokerTask], str] = lambda _task: ""
+    """What it does where nothing has to move, as a clause without a subject; empty for nothing."""
     advise: Callable[[BrokerTask, TaskParts], None] | None = None
     """Say at the end what depends on the cluster. None: operations without marks say so where
     there was nothing to do."""

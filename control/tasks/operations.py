@@ -11,6 +11,7 @@ from control.tasks.demotion import (
     STATES,
     at_min_isr,
     led,
+    lost,
     not_returned,
     plan_demotion,
     plan_return,
@@ -45,12 +46,15 @@ def _led(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
 
 def _not_returned(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
     del observe
-    return Left.of(not_returned(task, parts), "still as the demotion has left them")
+    found = not_returned(task, parts)
+    words = "" if found else lost(task, parts)
+    return Left.of(found, "still as the demotion has left them") if found else Left.none(words)
 
 
 def _too_little(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
     count = too_little(observe(), parts.goals, task.brokers)
-    words = f"{brokers_text(task.brokers)} still below the tolerance"
+    are = _they(task, "is", "are")
+    words = f"{brokers_text(task.brokers)} {are} still below the tolerance"
     return Left(count=count, words=words if count else "")
 
 
@@ -89,16 +93,24 @@ def _they(task: BrokerTask, one: str, several: str) -> str:
 def _stopped(task: BrokerTask) -> str:
     takes = _they(task, "it takes", "they take")
     named = brokers_text(task.brokers)
-    return f"{named} can be stopped; {takes} no new replicas until plimsoll broker include"
+    return f"{named} can be stopped; {takes} no new replicas {_until(task, 'include')}"
+
+
+def _until(task: BrokerTask, command: str) -> str:
+    """`until you run plimsoll broker undemote 1`."""
+    operation, *switch = command.split()
+    ids = " ".join(map(str, task.brokers))
+    return f"until you run plimsoll broker {' '.join((operation, ids, *switch))}"
 
 
 def _demoted(task: BrokerTask) -> str:
-    words = f"no plan makes {brokers_text(task.brokers)} leader until plimsoll broker undemote"
-    return words + _warning(task)
+    leader = _they(task, "leader", "leaders")
+    words = f"{brokers_text(task.brokers)} will not be made {leader} again"
+    return f"{words} {_until(task, 'undemote')}{_warning(task)}"
 
 
 def _maintained(task: BrokerTask) -> str:
-    words = "no new replicas and no leaders until plimsoll broker maintenance ... off"
+    words = f"no new replicas and no leaders {_until(task, 'maintenance off')}"
     named = brokers_text(task.brokers)
     if task.at_min_isr:
         return f"{named} {_they(task, 'takes', 'take')} {words}{_warning(task)}"
@@ -115,8 +127,21 @@ def _leads_nothing(task: BrokerTask) -> str:
     return f"{brokers_text(task.brokers)} {_they(task, 'leads', 'lead')} nothing"
 
 
+def _is_within(task: BrokerTask) -> str:
+    return f"{brokers_text(task.brokers)} {_they(task, 'is', 'are')} within the tolerance"
+
+
 def _may_lead(task: BrokerTask) -> str:
     return f"{brokers_text(task.brokers)} may lead and take new replicas again"
+
+
+def _only_marks(task: BrokerTask) -> str:
+    state = OPERATIONS[task.operation].mark_approved
+    named = brokers_text(task.brokers)
+    if state is None:
+        return f"only ends marks of {named}, and cordons that plimsoll has set"
+    cordons = " and, on Kafka 4.3 or newer, cordoned" if state in AWAY else ""
+    return f"only has {named} marked as {state.words}{cordons}"
 
 
 def _removal(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
@@ -132,6 +157,7 @@ _DEMOTION: Final = OperationRules(
     at_min_isr=at_min_isr,
     verified=_leads_nothing,
     done=_demoted,
+    besides=_only_marks,
 )
 _RETURN: Final = OperationRules(
     refuse=_refuse_return,
@@ -142,6 +168,7 @@ _RETURN: Final = OperationRules(
     replaces=frozenset({BrokerState.DEMOTED}),
     verified=lambda _task: "leaders are as before the demotion",
     done=_may_lead,
+    besides=_only_marks,
 )
 _REMOVAL: Final = OperationRules(
     refuse=_refuse_removal,
@@ -152,6 +179,7 @@ _REMOVAL: Final = OperationRules(
     replaces=frozenset(BrokerState),
     verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
     done=_stopped,
+    besides=_only_marks,
 )
 
 OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
@@ -179,14 +207,27 @@ OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
         mark_approved=None,
         rests=True,
         replaces=AWAY,
-        verified=lambda task: f"{brokers_text(task.brokers)} within the tolerance",
+        verified=_is_within,
         done=_may_lead,
+        besides=_only_marks,
     ),
     Operation.DISK_REMOVE: DISK_REMOVE,
     Operation.DISK_HEAL: DISK_HEAL,
     Operation.SET_REPLICAS: SET_REPLICAS,
     Operation.REPAIR: REPAIR,
 }
+
+
+def idle_text(task: BrokerTask, why: str = "") -> str:
+    """What a task does where nothing has to move, as a clause.
+
+    task: with its `at_min_isr`. why: nothing moves, if not because all is as requested.
+    """
+    rules = OPERATIONS[task.operation]
+    why, besides = why or rules.verified(task), rules.besides(task)
+    if not besides:
+        return f"{why}; nothing to do"
+    return f"{why}, so that nothing has to move; the task {besides}: {rules.done(task)}"
 
 
 def refuse_marked(

@@ -7,17 +7,17 @@ from control.loop.dependencies import TaskSite
 from control.tasks import exclusion, task_runner
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.continued_tasks import ContinuedTasks, approver
-from control.tasks.operations import OPERATIONS
+from control.tasks.operations import OPERATIONS, idle_text
 from control.tasks.removal import refuse_conflicts
 from control.tasks.task_cordons import cordon, end_cordons
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_listing import TaskListing, task_listing
-from control.tasks.task_parts import FoundPlan
+from control.tasks.task_parts import FoundPlan, NoPlan
 from control.tasks.task_request import NamedBrokers, TaskRequest, requested_task
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import BrokerId
-from model.plan.plan import Plan
+from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 
 
@@ -46,8 +46,9 @@ class OperatorTasks:
         task, now_ms = self._files.read(task_id), continued.now_ms()
         ended = task_runner.cancel(self._files, task, by, now_ms, why)
         if not self._files.is_worked_on(task_id):
-            marks = self._files.marks(ended.cluster_id)
-            end_cordons(continued.connect, ended, continued.journal_dir, by, said.append, marks)
+            end_cordons(
+                continued.connect, ended, self._files, continued.journal_dir, by, said.append
+            )
         return "; ".join(said)
 
     # ---- requests
@@ -62,8 +63,9 @@ class OperatorTasks:
     ) -> "ProposedTask":
         """Plan what a person asks for; nothing is stored. Takes as long as a plan.
 
-        onto: the broker that replaces another. Raises ConfigError for unknown and dead brokers,
-        GuardrailRefused where it is impossible, and NoPlan where no plan does it.
+        There is no plan where nothing has to move, and the task only sets or ends marks. onto: the
+        broker that replaces another. Raises ConfigError for unknown and dead brokers,
+        GuardrailRefused where it is impossible or needless, and NoPlan where no plan does it.
         """
         continued, members = self.continued, snapshot.header.brokers
         continued.refuse_barred()
@@ -80,12 +82,19 @@ class OperatorTasks:
         task, rules = self._new(asked, snapshot), OPERATIONS[operation]
         with continued.connect() as executor:
             parts = continued.parts(executor, _planning_only(snapshot), lambda _task, _plan: "")
-            if not rules.left(task, parts, lambda: snapshot).count:
-                raise GuardrailRefused(f"{rules.verified(task)} already; nothing to do")
-            found = rules.find(task, snapshot, parts)
-        if not found.plan.moves:
-            raise GuardrailRefused("no move is worth its cost; nothing to do")
-        return ProposedTask(task=task, found=found)
+            left = rules.left(task, parts, lambda: snapshot)
+            found = rules.find(task, snapshot, parts) if left.count else None
+            if found is None or not found.plan.moves:
+                at_min_isr = rules.at_min_isr(task, parts)
+        if found is not None and found.plan.moves:
+            return ProposedTask(task=task, found=found, note=found.note)
+        if found is not None and not rules.rests:
+            raise NoPlan(left.words, PlanStatus.NONE_IN_TIME)
+        if not rules.marks:
+            raise GuardrailRefused(f"{rules.verified(task)} already; nothing to do")
+        why = left.words if found is None else "no move is worth its cost"
+        as_left = task.model_copy(update={"at_min_isr": at_min_isr})
+        return ProposedTask(task=task, found=None, note=idle_text(as_left, why))
 
     def _new(self, asked: TaskRequest, snapshot: Snapshot) -> BrokerTask:
         """The task of a request, not kept yet. Raises GuardrailRefused where there is one."""
@@ -118,13 +127,16 @@ class OperatorTasks:
     def request(self, proposed: "ProposedTask", by: str) -> "ResumedTask":
         """Store a task with its plan, which `by` approves; what then works on it.
 
-        Raises GuardrailRefused where another task has been requested since, and ConfigError and
-        as `Bucket` where it cannot be stored.
+        A task without one waits for approval if anything has to move after all. Raises
+        GuardrailRefused where another task has been requested since, and ConfigError and as
+        `Bucket` where it cannot be stored.
         """
         files, asked, found = self._files, proposed.task, proposed.found
         refuse_conflicts(files.of(asked.cluster_id), asked.named)
         now_ms = self.continued.now_ms()
         task = files.add(asked.cluster_id, asked.operation, asked.brokers, by, now_ms, asked.onto)
+        if found is None:
+            return ResumedTask(tasks=self.continued, task=task, by=by, approved="")
 
         def approved(of: BrokerTask) -> BrokerTask:
             of = of.planned(found.entry, now_ms, found.note)
@@ -221,7 +233,10 @@ class ProposedTask:
     """A task that is not kept yet, and its first plan."""
 
     task: BrokerTask
-    found: FoundPlan
+    found: FoundPlan | None
+    """None where nothing has to move, and the task only sets or ends marks."""
+    note: str
+    """On the plan; without one, what the task does."""
 
 
 def _planning_only(snapshot: Snapshot) -> TaskSite:

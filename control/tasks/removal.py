@@ -19,7 +19,7 @@ from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import deferring, placeless
 from model.snapshot.snapshot import TAKING, Broker, BrokerState, Resource, Snapshot, StorageKind
-from model.units import bytes_text, count_text, listed, percent_text
+from model.units import bytes_text, count_text, listed, share_text
 
 if TYPE_CHECKING:
     from solver.report.result import Result
@@ -252,7 +252,7 @@ def _too_little_room(snapshot: Snapshot, goals: Goals, counts: _Counts) -> Itera
     if needed > room:
         yield (
             f"the brokers that remain have {bytes_text(room)} of disk left up to their limit of "
-            f"{percent_text(share)}, and {bytes_text(needed)} would have to move there; add "
+            f"{share_text(share)}, and {bytes_text(needed)} would have to move there; add "
             "brokers, or raise capacity_limits.disk"
         )
 

@@ -23,14 +23,22 @@ def read_sealed(path: Path, kind: str, instead: str) -> dict[str, Any]:
     instead: what to do without the file, in words. Raises ConfigError as `read_document` does,
     and where the file is damaged or was edited.
     """
-    return parse_sealed(
-        read_bytes(path, what=f"the {kind} file ", regular=True), path, kind, instead
-    )
+    try:
+        data = read_bytes(path, what=f"the {kind} file ", regular=True)
+    except ConfigError as exc:
+        if isinstance(exc.__cause__, (PermissionError, FileNotFoundError)):
+            raise
+        raise ConfigError(f"{exc}. {_advice(instead)}") from exc
+    return parse_sealed(data, path, kind, instead)
+
+
+def _advice(instead: str) -> str:
+    return f"Restore it, or move it away and {instead}"
 
 
 def parse_sealed(data: bytes, where: Path | str, kind: str, instead: str) -> dict[str, Any]:
     """Parse a file, or an object of a bucket, as `read_sealed` does; where: its address."""
-    advice = f"Restore it, or move it away and {instead}"
+    advice = _advice(instead)
     try:
         document = parse_document(data, where, kind, major=1)
     except NewerVersion:

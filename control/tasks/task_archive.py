@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from clients.s3 import Bucket, S3Settings
@@ -24,6 +25,7 @@ from control.tasks.broker_marks import BrokerMark, MarksFile, sealed_marks
 from control.tasks.broker_task import KIND, TASK_ID, BrokerTask
 from control.tasks.sealed_files import parse_sealed
 from control.tasks.task_hold import TaskHold
+from executor.journal.archive import Archive
 from executor.journal.lease import Lease, LeaseUse, Sightings, this_process
 from executor.timing import Timing
 from model.errors import ConfigError
@@ -40,6 +42,8 @@ RENEW_S: Final = 5.0
 """Seconds between two looks of the thread that renews the lease."""
 _TASK, _LEASE, _MARKS, _PLAN = "task.json", "lease.json", "broker-marks.json", ".plan"
 _REAL_TIME: Final = Timing()
+_UNUSED: Final = LeaseUse("", "")
+"""Of a lease that is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class TaskArchive:
 
     def worker_of(self, task: BrokerTask) -> str:
         """Which process works on a task, by its host's clock; empty where none does."""
-        return self._lease(LeaseUse("", "")).holder_of(f"{_folder(task)}{_LEASE}")
+        return self._lease(_UNUSED).holder_of(f"{_folder(task)}{_LEASE}")
 
     def _lease(self, use: LeaseUse) -> Lease:
         return Lease(
@@ -186,6 +190,11 @@ class TaskArchive:
     def put_marks(self, cluster_id: str, marks: tuple[BrokerMark, ...], etag: str) -> bool:
         """Replace the marks of this ETag, or create them without one; whether it was so."""
         return self._put(_marks_key(cluster_id), canonical(sealed_marks(marks)), etag)
+
+    def fetch_cordons(self, journal_dir: Path, cluster_id: str) -> None:
+        """Download the journals of a cluster's cordons, as `Archive.fetch_cordons`."""
+        runs = Archive(self._bucket, self._lease(_UNUSED), self.timing)
+        runs.fetch_cordons(journal_dir, cluster_id)
 
     def _put(self, key: str, body: bytes, etag: str) -> bool:
         if not etag:

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Final, Protocol
 from control.tasks.broker_marks import AWAY, BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from executor.platforms.cordons import ALREADY, NOT_OURS, CordonChange, cordoned_by_us
-from model.errors import ConfigError, ExecutionStopped, PlimsollError, RightsMissing
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    ExecutionStopped,
+    PlimsollError,
+    RightsMissing,
+)
 from model.ids import BrokerId
 from model.units import listed
 
 if TYPE_CHECKING:
+    from control.tasks.task_files import TaskFiles
     from executor.client.responses import ClusterView
     from executor.platforms.cordons import OwnCordon
 
@@ -195,17 +202,25 @@ def _and(change: CordonChange) -> str:
 def end_cordons(
     connect: Callable[[], AbstractContextManager[CordonExecutor]] | None,
     task: BrokerTask,
+    files: "TaskFiles",
     journal_dir: Path,
     by: str,
     say: Callable[[str], None],
-    marks: Sequence[BrokerMark],
 ) -> None:
     """End the cordons of a task, or say which command does; connect only where there are any.
 
-    marks: those left; the cordons of brokers that they keep replicas away from stay, too.
-    connect: None where changes are not allowed. A cordon that cannot be ended is no error: a
-    task can be given up while its cluster is away. Raises ConfigError for an unreadable journal.
+    The cordons of brokers that the marks left keep replicas away from stay, too. connect: None
+    where changes are not allowed. A cordon that cannot be ended is no error: a task can be given
+    up while its cluster, or the archive, is away. Raises ConfigError for an unreadable journal.
     """
+    try:
+        files.fetch_cordons(journal_dir, task.cluster_id)
+    except (ArchiveUnreachable, RightsMissing) as exc:
+        if task.brokers and task.operation is not Operation.DISK_HEAL:
+            may = TaskCordon(cluster_id=task.cluster_id, brokers=task.brokers, paths=task.paths)
+            say(f"{may.named} may still be cordoned ({exc}); {may.ending} ends that")
+        return
+    marks = files.marks(task.cluster_id)
     for mark in kept_cordons(journal_dir, task, marks):
         say(
             f"broker {mark.broker} stays cordoned, as it is {mark.state} ({mark.reason}, by "
@@ -223,9 +238,7 @@ def end_cordons(
             why = str(exc)
         else:
             return
-    are = "is" if len(left.paths or left.brokers) == 1 else "are"
-    way = f"plimsoll {left.include} --allow-changes"
-    say(f"{left.named} {are} still cordoned ({why}); {way} ends that")
+    say(f"{left.named} {left.are} still cordoned ({why}); {left.ending} ends that")
 
 
 # ---- what is left
@@ -247,12 +260,16 @@ class TaskCordon:
         return of + brokers_text(self.brokers)
 
     @property
-    def include(self) -> str:
-        """The command that ends it: `broker include 4`, `disk include 4 /d2`."""
+    def are(self) -> str:
+        """`is` or `are`."""
+        return "is" if len(self.paths or self.brokers) == 1 else "are"
+
+    @property
+    def ending(self) -> str:
+        """The command that ends it, such as `plimsoll disk include 4 /d2 --allow-changes`."""
         ids = " ".join(map(str, self.brokers))
-        return (
-            f"disk include {ids} {' '.join(self.paths)}" if self.paths else f"broker include {ids}"
-        )
+        of = f"disk include {ids} {' '.join(self.paths)}" if self.paths else f"broker include {ids}"
+        return f"plimsoll {of} --allow-changes"
 
     def end(
         self, executor: CordonExecutor, journal_dir: Path, by: str, say: Callable[[str], None]
@@ -269,7 +286,7 @@ def task_cordon(
 ) -> TaskCordon | None:
     """What plimsoll has cordoned for a task alone; None where it has not.
 
-    marks: as of `end_cordons`. Raises as `cordoned_by_us`.
+    marks: those left. Raises as `cordoned_by_us`.
     """
     own = cordoned_by_us(journal_dir, task.cluster_id)
     if task.paths:
@@ -316,11 +333,19 @@ def cordoned_brokers(journal_dir: Path, cluster_id: str) -> frozenset[BrokerId]:
     return frozenset(broker for broker, own in found.items() if own.all)
 
 
-def cordon_notes(journal_dir: Path, cluster_id: str, marks: Iterable[BrokerMark]) -> list[str]:
-    """Cordons of plimsoll's own that no mark explains, and how each is ended, in sentences."""
-    away = {m.broker for m in marks if m.cluster_id == cluster_id and m.state in AWAY}
+def cordon_notes(files: "TaskFiles", journal_dir: Path, cluster_id: str) -> list[str]:
+    """Cordons of plimsoll's own that no mark explains, and how each is ended, in sentences.
+
+    Also why those of other hosts are unknown. Raises ConfigError for an unreadable journal.
+    """
+    notes = []
+    try:
+        files.fetch_cordons(journal_dir, cluster_id)
+    except PlimsollError as exc:
+        notes.append(f"Cordons that other hosts have set are unknown: {exc}")
+    away = {m.broker for m in files.marks(cluster_id) if m.state in AWAY}
     found = sorted(cordoned_by_us(journal_dir, cluster_id).items())
-    return [note for broker, own in found for note in _notes(broker, own, away)]
+    return [*notes, *(note for broker, own in found for note in _notes(broker, own, away))]
 
 
 def _notes(broker: BrokerId, own: "OwnCordon", away: Collection[BrokerId]) -> list[str]:

@@ -345,6 +345,14 @@ class TaskFiles:
                 return after
         raise ArchiveUnreachable("Other processes keep changing the marks of brokers; try again.")
 
+    def fetch_cordons(self, journal_dir: Path, cluster_id: str) -> None:
+        """Bring the journals of the cordons that other hosts have set or ended, of any age.
+
+        Raises as `Bucket`, and ConfigError where they cannot be read or written.
+        """
+        if self.archive is not None:
+            self.archive.fetch_cordons(journal_dir, cluster_id)
+
     # ---- cancelling and plans
 
     def is_cancelled(self, task_id: str) -> bool:

@@ -76,6 +76,12 @@ class TaskExecutor(RunExecutor, CordonExecutor, Protocol):
         """The newest runs on a cluster, oldest first."""
         ...
 
+    def runs_of(
+        self, journal_dir: Path, cluster_id: str, plans: Collection[str]
+    ) -> "list[PastRun]":
+        """The runs of the plans with these hashes, oldest first, of any age."""
+        ...
+
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Plan the rollback of a run; the plan, and why moves are left alone."""
         ...

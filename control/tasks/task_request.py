@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from control.tasks.broker_task import MOST_BROKERS, MOST_PATHS, MOST_TOPICS, BrokerTask, Operation
-from control.tasks.demotion import ENDS, refuse_part
+from control.tasks.demotion import ENDS, refuse_undemoted
 from control.tasks.operations import OPERATIONS, refuse_marked
 from control.tasks.removal import brokers_of, refuse_contradictions
 from control.tasks.task_files import TaskFiles
 from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.ids import BrokerId, TopicName, is_broker_id
-from model.snapshot.snapshot import Broker, BrokerState, Snapshot
+from model.snapshot.snapshot import Broker, Snapshot
 
 UNSIGNED: Final = (
     "plans need a signature (require_signature), and a task makes its plans while it runs; save "
@@ -160,5 +160,4 @@ def _refuse_marks(
     marks = files.marks(cluster_id)
     refuse_marked(marks, cluster_id, asked.brokers, OPERATIONS[asked.operation].replaces)
     if asked.operation in ENDS:
-        alive = {b.id for b in snapshot.header.brokers if b.state is not BrokerState.DEAD}
-        refuse_part(tasks, asked.brokers, marks, alive)
+        refuse_undemoted(tasks, asked.brokers, marks)

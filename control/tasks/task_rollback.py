@@ -22,10 +22,10 @@ from control.tasks.task_cordons import (
 )
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_runner import mark_again, marks_after, unmark
-from executor.journal.run_history import past_run, past_runs, undone_run
+from executor.journal.run_history import PastRun, past_run, past_runs, undone_run
 from executor.run.operator_control import Steering
 from executor.run.rollback_plan import restores, rolls_back
-from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError, RightsMissing
+from model.errors import ConfigError, GuardrailRefused, PlimsollError, RightsMissing
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.run import MoveState, RunReport
@@ -142,14 +142,16 @@ class TaskRollback:
         """End marks before the rollback's run and cordons after it, unless other marks want them.
 
         In this order, the run of a process that is killed meanwhile can be resumed, and no plan
-        undoes it. Where the run is refused, rights are missing, or none of its moves was made, the
-        marks stay. Takes the report of the run. Raises as `TaskFiles.change_marks`.
+        undoes it. Where the run does not begin, rights are missing, or none of its moves was made,
+        the marks stay. Takes the report of the run. Raises as `TaskFiles.change_marks` and
+        `TaskFiles.fetch_cordons`.
         """
         reports = list[RunReport]()
         if self.again:
             yield reports
             return
         files, task = self.files, self.task
+        files.fetch_cordons(self.journal_dir, task.cluster_id)
         # The run itself ends the cordons of brokers that it moves replicas to.
         own = cordoned_brokers(self.journal_dir, task.cluster_id)
         after = marks_after(files.marks(task.cluster_id), task)
@@ -157,22 +159,22 @@ class TaskRollback:
         removed: tuple[BrokerMark, ...] = unmark(files, task)
         cordoned = [m.broker for m in removed if m.broker in own]
         again = partial(self._cordon_again, executor, by, say)
+        newest = self._newest()
         try:
             yield reports
-        except (GuardrailRefused, PlanOutdated):
-            mark_again(files, task, removed)
-            raise
-        except RightsMissing:
-            if not self._has_moved():
+        except (Exception, KeyboardInterrupt) as exc:
+            run = self._newest()
+            if run is None or newest is None or run.run_id == newest.run_id:
+                self._keep(removed, partial(again, cordoned), say)
+            elif isinstance(exc, RightsMissing) and not self._has_moved(run):
                 once = " once plimsoll run --resume has finished it"
                 self._keep(removed, partial(again, cordoned), say, once)
             raise
         if any(map(_made_none, reports)):
             self._keep(removed, partial(again, cordoned), say)
             return
-        marks = files.marks(task.cluster_id)
         journals = self.journal_dir
-        end_cordons(lambda: contextlib.nullcontext(executor), task, journals, by, say, marks)
+        end_cordons(lambda: contextlib.nullcontext(executor), task, files, journals, by, say)
         again(wanted)
         if task.phase is not TaskPhase.CANCELLED:
             note = f"run {self.run_id} was rolled back by {by}"
@@ -189,7 +191,12 @@ class TaskRollback:
 
         once: when they may be ended.
         """
-        mark_again(self.files, self.task, tuple(removed))
+        try:
+            mark_again(self.files, self.task, tuple(removed))
+        except PlimsollError as exc:
+            for mark in removed:
+                say(f"broker {mark.broker} is not marked again: {exc}")
+            return
         cordon_again()
         for mark in removed:
             say(
@@ -200,10 +207,13 @@ class TaskRollback:
     def _cordon_again(
         self, executor: "Executor", by: str, say: Callable[[str], None], brokers: list[BrokerId]
     ) -> None:
+        journals, cluster_id = self.journal_dir, self.task.cluster_id
         if not brokers:
             return
         try:
-            cordon(executor, brokers, self.journal_dir, self.task.cluster_id, by, say)
+            own = cordoned_brokers(journals, cluster_id)
+            if brokers := [b for b in brokers if b not in own]:
+                cordon(executor, brokers, journals, cluster_id, by, say)
         except PlimsollError as exc:
             # Such as a run that was interrupted and has yet to move replicas there.
             ids = " ".join(map(str, brokers))
@@ -212,11 +222,16 @@ class TaskRollback:
                 f"{ids} --allow-changes does"
             )
 
-    def _has_moved(self) -> bool:
-        """Whether any move of the rollback was made, as the newest run has it."""
-        newest = past_run(self.journal_dir, self.task.cluster_id)
-        mine = restores(newest.plan) and undone_run(newest.plan) == self.run_id
-        return mine and any(at.state is MoveState.DONE for at in newest.moves.values())
+    def _newest(self) -> PastRun | None:
+        """The newest run on the cluster; None where its journal cannot be read."""
+        with contextlib.suppress(ConfigError):
+            return past_run(self.journal_dir, self.task.cluster_id)
+        return None
+
+    def _has_moved(self, run: PastRun) -> bool:
+        """Whether this run is that of the rollback, and has made any of its moves."""
+        mine = restores(run.plan) and undone_run(run.plan) == self.run_id
+        return mine and any(at.state is MoveState.DONE for at in run.moves.values())
 
 
 def _made_none(report: RunReport) -> bool:

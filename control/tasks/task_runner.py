@@ -7,7 +7,7 @@ other process continues, on any step.
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -15,15 +15,26 @@ from typing import Final
 from control.loop.dependencies import WorkInterrupted
 from control.tasks.broker_marks import AWAY, BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress, min_isr_text
+from control.tasks.operation_rules import Left
 from control.tasks.operations import OPERATIONS
 from control.tasks.removal import refuse_conflicts, refuse_contradictions
 from control.tasks.task_cordons import cordoned_brokers
 from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import FREE
 from control.tasks.task_parts import FoundPlan, TaskParts
-from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
+from control.tasks.task_steps import (
+    EMPTY,
+    OUTDATED,
+    RAN,
+    SUPERSEDED,
+    RunSeen,
+    Seen,
+    Step,
+    next_step,
+)
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, ExecutionStopped, PlanOutdated, PlimsollError
+from model.ids import BrokerId
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
@@ -58,6 +69,8 @@ class TaskRunner:
         self._seen = Seen()
         self._steering = Steering()
         self._hold = FREE
+        self.undone = ""
+        """What the task was to do and cannot, in words, once it is done; empty for nothing."""
         self._reason = ""
         """Why the last run did not make all of its moves."""
         self._looked_ms = self._wrote_ms = 0
@@ -72,7 +85,7 @@ class TaskRunner:
         whatever the cluster's calls raise, after the task has noted it.
         """
         files, task_id = self._parts.files, self.task.task_id
-        with files.working_on(task_id) as self._hold:
+        with files.working_on(task_id) as self._hold, self._noting_interrupts():
             # Another process may have continued or cancelled it since it was read.
             self.task = files.newest(task_id)
             self._refuse_foreign()
@@ -119,6 +132,7 @@ class TaskRunner:
     def _check(self) -> bool:
         left = self._rules.left(self.task, self._parts, self._newest)
         self._seen = replace(self._seen, left=left.count)
+        self.undone = "" if left.count else left.words
         return True
 
     def _newest(self) -> Snapshot:
@@ -129,6 +143,9 @@ class TaskRunner:
 
     def _plan(self) -> bool:
         parts, task = self._parts, self.task
+        if self._steering.stopping.is_set():
+            # Too late for the run, all of whose moves were in flight.
+            return self._stop("another plan is needed")
         found, self._first = self._first, None
         if found is None:
             found = self._rules.find(task, self._newest(), parts)
@@ -137,7 +154,7 @@ class TaskRunner:
             return self._finish("no further move is worth its cost")
         if not found.plan.moves:
             # Its replicas are those of topics that were created or deleted just now.
-            raise ExecutionStopped(self._remaining())
+            return self._fail_unless_done()
         parts.files.keep_plan(task, found.plan, self._hold)
         now_ms = parts.now_ms()
         self._change(lambda t: t.planned(found.entry, now_ms, found.note))
@@ -209,7 +226,7 @@ class TaskRunner:
         )
 
     def _after(self, report: RunReport) -> bool:
-        parts, run_id = self._parts, report.run_id
+        run_id = report.run_id
         if is_over(report):
             plan = self.task.plan
             self._reason = report.reason
@@ -218,33 +235,54 @@ class TaskRunner:
             )
             self._close(RAN)
             return True
-        now_ms = parts.now_ms()
         if self._steering.stopping.is_set():
-            leaving = self._steering.leaving
-            how = "interrupted" if leaving else "stopped"
-            note = f"run {run_id} was {how}; plimsoll task resume continues it"
-
-            def stopped(task: BrokerTask) -> BrokerTask:
-                task = task.entered(TaskPhase.MOVING, now_ms, note)
-                by = "" if leaving else parts.operator or self._steering.stopped_by
-                return task.model_copy(update={"stopped_by": by})
-
-            self._change(stopped)
-            return False
+            how = "interrupted" if self._steering.leaving else "stopped"
+            return self._stop(f"run {run_id} was {how}")
         if report.outdated and report.rollback is None:
             return self._give_plan_up(report.reason)
         undone = " and was rolled back" if report.rollback is not None else ""
         raise ExecutionStopped(f"run {run_id} {report.state}{undone}: {report.reason}")
 
+    def _stop(self, why: str) -> bool:
+        """Leave the task to whoever resumes it, and note who has stopped it."""
+        now_ms, note = self._parts.now_ms(), f"{why}; plimsoll task resume continues it"
+
+        def stopped(task: BrokerTask) -> BrokerTask:
+            task = task.entered(TaskPhase.MOVING, now_ms, note)
+            return task.model_copy(update={"stopped_by": self._stopper})
+
+        self._change(stopped)
+        return False
+
+    @property
+    def _stopper(self) -> str:
+        """Who has stopped the latest run; empty where it was not, or its process only ends."""
+        steering = self._steering
+        if not steering.stopping.is_set() or steering.leaving:
+            return ""
+        return self._parts.operator or steering.stopped_by
+
     def _close_run(self) -> bool:
         run = self._seen.run
-        self._close(RAN if run is not None and not run.unfinished else SUPERSEDED)
+        if run is None:
+            self._close(EMPTY)
+        else:
+            self._close(SUPERSEDED if run.unfinished else RAN)
         return True
 
     def _give_up(self) -> bool:
         if self._rules.rests and not (self._reason or self._seen.outdated):
             return self._finish("the last plan was made, and no further one comes closer")
-        raise ExecutionStopped(self._remaining())
+        return self._fail_unless_done()
+
+    def _fail_unless_done(self) -> bool:
+        """Raise ExecutionStopped with what is left, which a broker may have known too late."""
+        left = self._rules.left(self.task, self._parts, self._newest)
+        if left.count:
+            raise ExecutionStopped(self._remaining(left))
+        self._seen = replace(self._seen, left=0)
+        self.undone = left.words
+        return True
 
     def _finish(self, verified: str = "") -> bool:
         """End the task; `verified`: what the cluster shows, if not what was requested."""
@@ -252,12 +290,15 @@ class TaskRunner:
         at_min_isr = rules.at_min_isr(self.task, self._parts)
 
         def finished(task: BrokerTask) -> BrokerTask:
-            task = task.model_copy(update={"at_min_isr": at_min_isr})
-            task = task.entered(TaskPhase.VERIFIED, now_ms, verified or rules.verified(task))
+            task = task.model_copy(update={"at_min_isr": at_min_isr, "stopped_by": ""})
+            shown = verified or self.undone or rules.verified(task)
+            task = task.entered(TaskPhase.VERIFIED, now_ms, shown)
             return task.entered(TaskPhase.DONE, now_ms, rules.done(task))
 
         self._mark(over=True)
         self._change(finished)
+        if self.undone:
+            self._parts.say(f"warning: {self.undone}")
         if self._reason:
             # Such as a topic that was deleted, or a dead broker that keeps its throttle.
             self._parts.say(f"its last run: {self._reason}")
@@ -280,15 +321,19 @@ class TaskRunner:
         plan = self.task.plan
         if plan is None or plan.approved_at_ms is None:
             return None
-        runs = self._parts.executor.runs(self._parts.journal_dir, self.task.cluster_id)
-        found = [(at, run) for at, run in enumerate(runs) if run.plan.hash == plan.plan_hash]
+        executor, journals = self._parts.executor, self._parts.journal_dir
+        runs = executor.runs(journals, self.task.cluster_id)
+        found = [run for run in runs if run.plan.hash == plan.plan_hash]
+        # Many others may have begun since.
+        found = found or executor.runs_of(journals, self.task.cluster_id, [plan.plan_hash])
         if not found:
             return None
-        at, run = found[-1]
-        return RunSeen(unfinished=run.is_unfinished, newest=at == len(runs) - 1)
+        run = found[-1]
+        return RunSeen(
+            unfinished=run.is_unfinished, newest=not runs or run.run_id == runs[-1].run_id
+        )
 
-    def _remaining(self) -> str:
-        left = self._rules.left(self.task, self._parts, self._newest)
+    def _remaining(self, left: Left) -> str:
         why = f": {self._reason}" if self._reason else ""
         # Without an approved plan, the task is over with this.
         again = f"; plimsoll task resume {self.task.task_id} tries again"
@@ -368,7 +413,7 @@ class TaskRunner:
         parts, task = self._parts, self.task
         found = replaced_marks(parts.files.marks(task.cluster_id), task)
         if found != task.replaced:
-            known = cordoned_brokers(parts.journal_dir, task.cluster_id) if found else frozenset()
+            known = self._known_cordons() if found else frozenset()
             cordoned = tuple(m.broker for m in found if m.broker in known)
             update = {"replaced": found, "cordoned": cordoned}
             self._change(lambda t: t.model_copy(update=update))
@@ -381,6 +426,12 @@ class TaskRunner:
 
         self._change_marks(change)
         return is_known
+
+    def _known_cordons(self) -> frozenset[BrokerId]:
+        """Brokers that plimsoll has cordoned, on any host; waits a while for the archive."""
+        parts, cluster_id = self._parts, self.task.cluster_id
+        self._hold.patiently(lambda: parts.files.fetch_cordons(parts.journal_dir, cluster_id))
+        return cordoned_brokers(parts.journal_dir, cluster_id)
 
     def _claim(self, *, over: bool) -> None:
         """Cordon what a task without marks empties, once it is approved.
@@ -424,17 +475,41 @@ class TaskRunner:
         unmark(self._parts.files, self.task)
 
     def _fail(self, reason: str) -> None:
-        """Note why the task failed; one that moved nothing leaves no mark."""
+        """Note why the task failed, and who has stopped it; one that moved nothing has no mark."""
         now_ms = self._parts.now_ms()
 
         def failed(task: BrokerTask) -> BrokerTask:
             # The change that ended it may have been made, though it was reported as failed.
-            return task.entered(TaskPhase.FAILED, now_ms, reason) if task.is_open else task
+            if not task.is_open:
+                return task
+            task = task.entered(TaskPhase.FAILED, now_ms, reason)
+            return task.model_copy(update={"stopped_by": self._stopper or task.stopped_by})
 
-        try:
+        with self._warning():
             self._change(failed, patient=False)
             if self.task.phase is TaskPhase.FAILED and not self.task.is_open:
                 self._unmark()
+
+    @contextlib.contextmanager
+    def _noting_interrupts(self) -> Iterator[None]:
+        """Note who interrupts the work outside its runs, too: the task then waits for a person."""
+
+        def stopped(task: BrokerTask) -> BrokerTask:
+            by = self._parts.operator if task.is_open and task.approved else ""
+            return task.model_copy(update={"stopped_by": by or task.stopped_by})
+
+        try:
+            yield
+        except KeyboardInterrupt:
+            with self._warning():
+                self._change(stopped, patient=False)
+            raise
+
+    @contextlib.contextmanager
+    def _warning(self) -> Iterator[None]:
+        """Log it where the task cannot be updated."""
+        try:
+            yield
         except PlimsollError as exc:
             _log.warning(
                 "task %s cannot be updated: %s",

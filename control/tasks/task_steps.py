@@ -12,6 +12,7 @@ MOST_OUTDATED: Final = 3
 RAN: Final = "its run ended"
 OUTDATED: Final = "the cluster changed before its run"
 SUPERSEDED: Final = "another run began before it ended"
+EMPTY: Final = "it has no moves"
 
 
 class Step(StrEnum):
@@ -70,7 +71,7 @@ def next_step(task: BrokerTask, seen: Seen) -> Step:
     if plan.approved_at_ms is None:
         return Step.ASK
     if seen.run is None:
-        return Step.EXECUTE
+        return Step.EXECUTE if plan.moves else Step.CLOSE
     if seen.run.unfinished and seen.run.newest:
         return Step.RESUME
     return Step.CLOSE

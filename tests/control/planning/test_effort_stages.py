@@ -66,6 +66,7 @@ def stages() -> tuple[EffortStage, ...]:
     return solve_stages(inputs(), SolveObserver())
 
 
+@pytest.mark.slow
 def test_each_stage_gains_more_and_costs_more(stages: tuple[EffortStage, ...]) -> None:
     quick, good, best = stages
     assert [s.effort for s in stages] == list(Effort)

@@ -76,6 +76,7 @@ def verified(*more: str) -> Result:
     return plimsoll("verify", "plan.json", *FROM, *more)
 
 
+@pytest.mark.slow
 def test_a_plan_honours_the_placement_file() -> None:
     plan, _ = planned("--placement", "ab.json")
     assert racks_after(plan) == [{"a", "b"}] * 4
@@ -95,6 +96,7 @@ def test_a_new_topic_honours_the_placement_file() -> None:
 
 
 @pytest.mark.parametrize(("topics", "warned"), [("payments", True), ("ord.*", False)])
+@pytest.mark.slow
 def test_a_placement_that_matches_no_topic_is_a_warning(topics: str, warned: bool) -> None:
     _, run = planned("--placement", f"{topics}=ab.json")
     message = f"warning: the placement of /{topics}/ matches no topic"
@@ -171,6 +173,7 @@ def test_the_file_overrides_a_topics_own_config(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ['{"version":1,', constraints({"x": 2})])
+@pytest.mark.slow
 def test_an_unusable_config_causes_a_warning(folder: Path, value: str) -> None:
     describe(folder, value)
     plan, run = planned()
@@ -184,6 +187,7 @@ def test_an_unusable_config_causes_a_warning(folder: Path, value: str) -> None:
 @pytest.mark.parametrize(
     "command", [("what-if", "--add-broker", "1:c"), ("frontier",)], ids=" ".join
 )
+@pytest.mark.slow
 def test_other_planning_commands_honour_it_too(folder: Path, command: tuple[str, ...]) -> None:
     describe(folder, constraints({"b": 1, "c": 1}))
     run = plimsoll(*command, *FROM, "-o", "json")

@@ -79,6 +79,27 @@ def test_inputs_differ_by_reason_and_by_the_end_of_a_cooldown() -> None:
     assert not differs(moved(3601))
 
 
+def unsized(*rows: int) -> Snapshot:
+    sizes = BEFORE.partitions.local_bytes.copy()
+    sizes[list(rows)] = -1
+    return replace(BEFORE, partitions=replace(BEFORE.partitions, local_bytes=sizes))
+
+
+def test_a_size_that_becomes_known_requires_another_plan_at_once() -> None:
+    """Until then no budget of bytes allows to copy the partition."""
+    assert differs(BEFORE, before=unsized(2), looks=1)
+    assert differs(unsized(1), before=unsized(1, 2), looks=1)
+
+
+def test_a_size_that_becomes_unknown_requires_no_other_plan() -> None:
+    assert not differs(unsized(2))
+
+
+def test_sizes_known_in_turn_require_another_plan_only_after_a_while() -> None:
+    assert not differs(unsized(1), before=unsized(2), looks=AVERAGED_WINDOWS - 1)
+    assert differs(unsized(1), before=unsized(2), looks=AVERAGED_WINDOWS)
+
+
 def test_a_reason_that_comes_and_goes_is_answered_once() -> None:
     """Noise brings a broker over its limit and back."""
     answered = SolvedInputs.of(inputs(BEFORE, OVER_LIMIT, UNEVEN), 0.0)
@@ -118,6 +139,7 @@ def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("sigma", "most"), [(0.01, 0), (0.03, 1), (0.05, 8)])
+@pytest.mark.slow
 def test_a_steady_load_is_not_planned_again_however_it_fluctuates(
     sigma: float, most: int, seed: int
 ) -> None:

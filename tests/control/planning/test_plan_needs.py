@@ -87,7 +87,7 @@ def test_limits_that_the_forecast_exceeds_are_handled_beforehand() -> None:
     )
     need = plan_needs(seen, EASY, evaluate(seen, EASY, ()), given_up=LAST)[0]
     assert (need.reason, need.trigger) == (Reason.OVER_LIMIT, Trigger.OVER_CAPACITY)
-    assert need.message.startswith("in the forecast, broker 1 is over its limit of net_in@night")
+    assert need.message.startswith("in the forecast, broker 1 is over its limit of bytes in @night")
     plan = solve(seen, EASY, WORK).best
     assert plan is not None
     after = evaluate(seen, EASY, plan.moves)

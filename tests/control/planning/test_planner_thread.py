@@ -160,7 +160,7 @@ def test_a_removed_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) ->
     plan = bench.ask(asks)
     assert plan.moves
     assert dropped not in [m.id for m in plan.moves]
-    assert bench.loop.view.proposed.asks.words() == (f"{dropped} excluded",)
+    assert bench.loop.view.proposed.asks.words() == (f"{dropped} stays",)
     bench.loop.approve(plan.hash, by="ann")
     assert bench.loop.wait(lambda _: bool(bench.executor.plans), MANY_S)
     assert bench.executor.plans == [plan]
@@ -645,6 +645,7 @@ def test_an_answer_without_moves_has_its_reasons(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_one_point_of_the_frontier_is_always_the_plan(tmp_path: Path, seed: int) -> None:
     """Also after a move was removed; points keep their order along the curve."""
     loads = np.random.default_rng(seed).pareto(1.5, 9) + 0.2

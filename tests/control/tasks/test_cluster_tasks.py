@@ -110,6 +110,7 @@ def is_as_requested(at: ClusterTask) -> bool:
 @pytest.mark.parametrize(
     "make", [replicas_task, fewer_replicas_task, disk_task, heal_task, repair_task]
 )
+@pytest.mark.slow
 def test_killed_at_any_change_another_process_completes_the_task(
     make: Callable[[Path], ClusterTask], made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,9 +11,12 @@ from control.tasks.broker_task import Operation, TaskPhase
 from control.tasks.continued_tasks import FIRST_RETRY_S, ContinuedTasks
 from control.tasks.operator_tasks import OperatorTasks
 from control.tasks.task_request import UNSIGNED
+from control.tasks.task_runner import TaskRunner
+from control.tasks.task_steps import RAN
 from executor.run.operator_control import Steering
 from lab.simulated_cluster.cluster_state import SimulatedBroker
 from model.errors import GuardrailRefused, PlimsollError
+from model.goals.goals import Budgets, Goals
 from model.ids import BrokerId
 from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import Snapshot
@@ -135,6 +138,46 @@ def test_a_task_that_a_process_works_on_is_left_to_it(tmp_path: Path) -> None:
     with at.files.working_on(at.files.all()[0].task_id):
         assert tasks.next(CLUSTER) is None
     assert tasks.next(CLUSTER) is not None
+
+
+BUDGETS = Goals(budgets=Budgets(replica_moves=2))
+"""Removing broker 4 takes two plans."""
+
+
+def test_a_task_interrupted_between_two_runs_waits_for_a_person(tmp_path: Path) -> None:
+    """Ctrl-C was noted while a run was in progress alone, and `--auto` continued the task."""
+    at = SimulatedTask(folder=tmp_path, places=PLACES, goals=BUDGETS)
+    taken = iter([at.snapshot()])
+
+    def observe() -> Snapshot:
+        for snapshot in taken:
+            return snapshot
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        TaskRunner(at.request(), replace(at.parts(), observe=observe)).run()
+    (task,) = at.files.all()
+    assert (task.phase, len(task.plans), task.stopped_by) == (TaskPhase.MOVING, 1, "ada")
+    assert tasks_of(at).next(CLUSTER) is None
+    task = at.work(task)
+    assert (task.phase, task.stopped_by) == (TaskPhase.DONE, "")
+
+
+def test_a_task_stopped_with_the_last_moves_of_a_run_makes_no_further_plan(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES, goals=BUDGETS)
+
+    def stop(progress: RunProgress) -> None:
+        if progress.count(MoveState.ISSUED, MoveState.DONE) == len(progress.moves):
+            at.steering.stop()
+
+    at.on_progress = stop
+    task = at.work()
+    assert [plan.closed for plan in task.plans] == [RAN]
+    assert (task.phase, task.stopped_by) == (TaskPhase.MOVING, "ada")
+    assert tasks_of(at).next(CLUSTER) is None
+    at.steering, at.on_progress = Steering(), lambda _progress: None
+    assert at.work(task).phase is TaskPhase.DONE
+    assert 4 not in at.held
 
 
 def test_the_end_of_the_loop_leaves_a_task_to_be_continued(tmp_path: Path) -> None:

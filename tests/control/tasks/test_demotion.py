@@ -9,9 +9,10 @@ import pytest
 from control.planning.plan_needs import Reason, plan_needs
 from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import BrokerTask, Operation, PhaseChange, TaskPhase
-from control.tasks.demotion import demotions, refuse_part
+from control.tasks.demotion import ENDS, demotions, refuse_undemoted
 from control.tasks.task_runner import TaskRunner
 from control.tasks.task_steps import RAN
+from executor.journal import run_history
 from model.errors import GuardrailRefused
 from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals
@@ -117,6 +118,7 @@ def test_killed_at_any_change_the_demotion_is_continued_to_its_end(
     ("begin", "end"),
     [(Operation.DEMOTE, Operation.UNDEMOTE), (Operation.MAINTENANCE, Operation.MAINTENANCE_OFF)],
 )
+@pytest.mark.slow
 def test_killed_at_any_change_the_way_back_is_continued_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Operation, end: Operation, made: bool
 ) -> None:
@@ -201,16 +203,70 @@ def test_the_leaders_of_another_demotion_do_not_return(tmp_path: Path) -> None:
     assert preferred[0] == 4
 
 
-def test_without_its_runs_only_the_mark_is_lifted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", sorted(ENDS))
+def test_leaders_return_however_many_runs_were_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: Operation
+) -> None:
+    monkeypatch.setattr(run_history, "_NEWEST", 1)
+    at = site(tmp_path, operation=ENDS[operation])
+    at.work()
+    at.another_run()
+    task = ended(at, operation)
+    assert (task.phase, task.plans[0].moves) == (TaskPhase.DONE, 3)
+    assert lists(at) == dict(enumerate(PLACES))
+    assert leaders(at) == {n: place[0] for n, place in enumerate(PLACES)}
+
+
+def test_without_its_runs_the_mark_is_lifted_and_what_stays_is_named(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.work()
-    for journal in (tmp_path / "journal").glob("*"):
-        if journal.is_file():
-            journal.unlink()
-    task = ended(at)
+    forget_runs(at)
+    # One has returned by itself.
+    at.cluster.reassign(PartitionId(TOPIC, 3), [BrokerId(4), BrokerId(2)])
+    at.cluster.advance(60.0)
+    runner = undemoting(at)
+    task = runner.run()
     assert (task.phase, task.plans) == (TaskPhase.DONE, ())
     assert at.states == {}
-    assert 4 not in leaders(at).values()
+    assert runner.undone == (
+        "2 partitions still as the demotion has left them, since the journal of its run cannot be "
+        "read (orders-0, orders-5)"
+    )
+    assert f"warning: {runner.undone}" in at.said
+    assert [p.note for p in task.phases if p.phase is TaskPhase.VERIFIED] == [runner.undone]
+
+
+def test_without_its_runs_and_plans_the_demotion_is_named(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    demotion = at.work()
+    forget_runs(at)
+    at.files.plan_path(demotion.task_id, demotion.plans[0].plan_hash).unlink()
+    runner = undemoting(at)
+    assert runner.run().phase is TaskPhase.DONE
+    assert runner.undone == f"what task {demotion.task_id} has changed cannot be read"
+
+
+def test_nothing_is_lost_where_leaders_have_returned(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.work()
+    forget_runs(at)
+    for number, place in enumerate(PLACES):
+        at.cluster.reassign(PartitionId(TOPIC, number), [*map(BrokerId, place)])
+    at.cluster.advance(60.0)
+    runner = undemoting(at)
+    assert runner.run().note == "broker 4 may lead and take new replicas again"
+    assert runner.undone == ""
+
+
+def forget_runs(at: SimulatedTask) -> None:
+    for journal in (at.folder / "journal").glob("*"):
+        if journal.is_file():
+            journal.unlink()
+
+
+def undemoting(at: SimulatedTask) -> TaskRunner:
+    at.operation = Operation.UNDEMOTE
+    return TaskRunner(at.request(), at.parts())
 
 
 def test_budgets_leave_leaders_to_the_next_plan(tmp_path: Path) -> None:
@@ -248,7 +304,7 @@ def test_a_replica_that_lags_is_no_other_leader(tmp_path: Path) -> None:
     assert leaders(at)[0] == 4
 
 
-def test_part_of_a_demotion_is_not_undone() -> None:
+def test_the_end_of_a_demotion_that_was_none_is_refused() -> None:
     def task(name: str, operation: Operation, *brokers: int) -> BrokerTask:
         return BrokerTask(
             task_id=name,
@@ -271,20 +327,17 @@ def test_part_of_a_demotion_is_not_undone() -> None:
         )
 
     both, alone = task("demote-3-4", Operation.DEMOTE, 3, 4), task("demote-4", Operation.DEMOTE, 4)
-    three, four, alive = mark(3, both), mark(4, both), {BrokerId(3), BrokerId(4)}
-    with pytest.raises(GuardrailRefused, match="task demote-3-4 has demoted broker 3, too"):
-        refuse_part([both], [BrokerId(4)], [three, four], alive)
-    refuse_part([both], [BrokerId(3), BrokerId(4)], [three, four], alive)
-    # The leaders of a dead broker do not return with the others.
-    refuse_part([both], [BrokerId(4)], [three, four], {BrokerId(4)})
-    # Nor do those that have, be it with another task or with a rollback.
-    refuse_part([both, task("undemote-4", Operation.UNDEMOTE, 4)], [BrokerId(3)], [three], alive)
-    refuse_part([both, alone], [BrokerId(4)], [mark(4, alone)], alive)
+    three, four = mark(3, both), mark(4, both)
+    refuse_undemoted([both], [BrokerId(4)], [three, four])
     over = task("undemote-3-4", Operation.UNDEMOTE, 3, 4)
     with pytest.raises(GuardrailRefused, match="broker 4 was not demoted; nothing is to be undone"):
-        refuse_part([both, over], [BrokerId(4)], [three], {BrokerId(4)})
-    refuse_part([both, over], [BrokerId(4)], [four], {BrokerId(4)})
+        refuse_undemoted([both, over], [BrokerId(4)], [three])
+    refuse_undemoted([both, over], [BrokerId(4)], [four])
     assert demotions([both, over, both], [BrokerId(4)]) == [both]
+    # The end of one demotion leaves those of the others.
+    ended = [both, alone, task("undemote-4", Operation.UNDEMOTE, 4)]
+    assert demotions(ended, [BrokerId(3), BrokerId(4)]) == [both]
+    assert demotions(ended, [BrokerId(4)]) == []
 
 
 # ---- what honours it

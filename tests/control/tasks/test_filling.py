@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from control.tasks.broker_marks import BrokerMark, change_marks, marked
-from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.broker_task import Operation, TaskPhase, TaskPlan
 from control.tasks.filling import filling, filling_goals, too_little
-from control.tasks.task_steps import RAN
+from control.tasks.task_steps import EMPTY, RAN
 from model.errors import GuardrailRefused
 from model.goals.goals import Budgets, Goal, Goals
 from model.ids import BrokerId
@@ -56,6 +56,7 @@ def test_two_brokers_are_filled_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_change_the_broker_is_filled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
@@ -85,8 +86,8 @@ def test_racks_are_kept_though_only_one_broker_is_filled(tmp_path: Path) -> None
         assert before == now or len({racks[b] for b in now}) == 2
 
 
-def test_a_broker_that_was_removed_is_included_again(tmp_path: Path) -> None:
-    at = site(tmp_path)
+def mark_removed(tmp_path: Path) -> None:
+    """Mark broker 4 as an earlier removal does."""
     mark = BrokerMark(
         cluster_id="simulated",
         broker=BrokerId(4),
@@ -97,16 +98,44 @@ def test_a_broker_that_was_removed_is_included_again(tmp_path: Path) -> None:
         task_id="remove-4",
     )
     change_marks(tmp_path, lambda marks: marked(marks, [mark]))
+
+
+def test_a_broker_that_was_removed_is_included_again(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    mark_removed(tmp_path)
     assert at.work().phase is TaskPhase.DONE
     assert at.states == {}
     assert at.held[4] in (5, 6)
+
+
+def test_a_plan_without_moves_includes_a_broker_that_was_removed(tmp_path: Path) -> None:
+    """As a client of Cruise Control orders it: the plan is approved before the work begins."""
+    at = site(tmp_path, places=[(1, 2), (2, 3), (3, 4), (4, 1)])
+    mark_removed(tmp_path)
+    entry = TaskPlan(
+        plan_hash="0" * 64,
+        moves=0,
+        bytes_to_copy=0,
+        least_bytes=None,
+        replicas=6,
+        approved_by="ada",
+        approved_at_ms=2,
+    )
+    asked = at.request()
+    approved = at.files.change(
+        asked.task_id, lambda of: of.planned(entry, 1, "").entered(TaskPhase.APPROVED, 2)
+    )
+    task = at.work(approved)
+    assert (task.phase, task.plans[0].closed) == (TaskPhase.DONE, EMPTY)
+    assert at.states == {}
+    assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_a_broker_within_its_tolerance_needs_nothing(tmp_path: Path) -> None:
     at = site(tmp_path, places=[(1, 2), (2, 3), (3, 4), (4, 1)])
     task = at.work()
     assert (task.phase, task.plans) == (TaskPhase.DONE, ())
-    assert task.phases[-2].note == "broker 4 within the tolerance"
+    assert task.phases[-2].note == "broker 4 is within the tolerance"
 
 
 def test_a_broker_that_nothing_may_move_to_is_not_tried_for_ever(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from control.tasks.task_request import NamedBrokers
 from executor.run.operator_control import Steering
 from lab.simulated_cluster.cluster_state import CORDONED
 from model.errors import ConfigError, GuardrailRefused, RightsMissing
+from model.goals.goals import Budgets, Goals
 from model.ids import BrokerId
 from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import BrokerState, Snapshot
@@ -119,6 +120,7 @@ def test_exactly_the_plan_that_was_shown_is_stored_and_executed(tmp_path: Path) 
     stored = tasks.request(proposed, "bob")
     task = at.files.read(stored.task.task_id)
     assert (task.phase, task.words(), task.by) == (TaskPhase.APPROVED, "remove broker 4", "bob")
+    assert proposed.found is not None
     assert [p.plan_hash for p in task.plans] == [proposed.found.plan.hash]
     assert "is done" in stored.work(site(at))
     assert 4 not in at.held
@@ -154,6 +156,88 @@ def test_impossible_requests_are_refused_and_store_nothing(tmp_path: Path) -> No
     assert len(at.files.all()) == 1
 
 
+LED_ELSEWHERE = [(1, 2), (3, 1), (2, 4), (3, 4)]
+"""Broker 4 leads nothing."""
+
+
+@pytest.mark.parametrize(
+    ("operations", "places", "words", "states"),
+    [
+        (
+            [Operation.MAINTENANCE],
+            LED_ELSEWHERE,
+            "broker 4 leads nothing, so that nothing has to move; the task only has broker 4 "
+            "marked as in maintenance: broker 4 can be stopped for a while",
+            {4: BrokerState.MAINTENANCE},
+        ),
+        (
+            [Operation.DEMOTE, Operation.MAINTENANCE],
+            PLACES,
+            "only has broker 4 marked as in maintenance",
+            {4: BrokerState.MAINTENANCE},
+        ),
+        (
+            [Operation.MAINTENANCE, Operation.MAINTENANCE_OFF],
+            LED_ELSEWHERE,
+            "leaders are as before the demotion, so that nothing has to move; the task only ends "
+            "marks of broker 4",
+            {},
+        ),
+        (
+            [Operation.REMOVE],
+            [(1, 2), (3, 1)],
+            "no replica on broker 4, so that nothing has to move; the task only has broker 4 "
+            "marked as draining and, on Kafka 4.3 or newer, cordoned",
+            {4: BrokerState.DRAINING},
+        ),
+        ([Operation.REMOVE, Operation.ADD], [], "only ends marks of broker 4, and cordons", {}),
+    ],
+    ids=["maintenance", "of a demoted one", "off", "remove", "add"],
+)
+def test_where_nothing_has_to_move_marks_are_set_and_ended(
+    tmp_path: Path,
+    operations: list[Operation],
+    places: list[tuple[int, ...]],
+    words: str,
+    states: dict[int, BrokerState],
+) -> None:
+    """It was refused with "nothing to do", which the commands do all the same."""
+    at = SimulatedTask(folder=tmp_path, places=places)
+    *before, asked = operations
+    for at.operation in before:
+        at.work()
+    tasks = OperatorTasks(tasks_of(at))
+    proposed = tasks.proposed(asked, NamedBrokers((4,)), at.snapshot(), "bob")
+    assert proposed.found is None
+    assert words in proposed.note
+    assert "is done" in tasks.request(proposed, "bob").work(site(at))
+    assert at.states == states
+    assert (4 in at.cordons) is (BrokerState.DRAINING in states.values())
+
+
+def test_a_task_without_a_plan_that_needs_one_after_all_waits_for_approval(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=LED_ELSEWHERE)
+    tasks = OperatorTasks(tasks_of(at))
+    ask = tasks.proposed(Operation.MAINTENANCE, NamedBrokers((4,)), at.snapshot(), "bob")
+    created = at.partition(9, (4, 1))
+    at.cluster.partitions[created.id] = created
+    assert "is planned" in tasks.request(ask, "bob").work(site(at))
+    assert at.cluster.partitions[created.id].leader == 4
+
+
+def test_a_filling_that_is_worth_no_move_ends_the_mark(tmp_path: Path) -> None:
+    goals = Goals(budgets=Budgets(replica_moves=0, leader_changes=0))
+    places = [(1, 2), (2, 3), (3, 4), (1, 2), (2, 3)]
+    at = SimulatedTask(folder=tmp_path, places=places, goals=goals)
+    tasks = OperatorTasks(tasks_of(at))
+    tasks.exclude(CLUSTER, [BrokerId(4)], "bob")
+    proposed = tasks.proposed(Operation.ADD, NamedBrokers((4,)), at.snapshot(), "bob")
+    assert proposed.found is None
+    assert "no move is worth its cost, so that nothing has to move" in proposed.note
+    assert "is done" in tasks.request(proposed, "bob").work(site(at))
+    assert (at.states, at.cordons) == ({}, {})
+
+
 def test_several_brokers_and_racks_are_one_request(tmp_path: Path) -> None:
     at = SimulatedTask(folder=tmp_path, places=[(1, 2), (3, 2), (4, 2)], racks="abcc")
     tasks = OperatorTasks(tasks_of(at))
@@ -162,6 +246,7 @@ def test_several_brokers_and_racks_are_one_request(tmp_path: Path) -> None:
     assert found.task.words() == "demote brokers 1, 3, 4"
     stored = tasks.request(found, "bob")
     assert stored.task.brokers == (1, 3, 4)
+    assert found.found is not None
     assert stored.approved == found.found.plan.hash
 
 

@@ -146,7 +146,7 @@ def test_too_little_room_is_refused_with_the_figures() -> None:
     columns = replace(sized.partitions, loads=loads, measured=np.ones_like(loads, np.bool_))
     state = Snapshot(header, columns)
     words = refusal(state, 3)
-    assert "have 500 B of disk left up to their limit of 85.0 %, and 600 B would have to" in words
+    assert "have 500 B of disk left up to their limit of 85 %, and 600 B would have to" in words
     roomy = Goals(capacity_limits={Resource.DISK: 1.0})
     refuse_removal(drained(state, [BrokerId(3)]), roomy, [BrokerId(3)])
 
@@ -207,7 +207,7 @@ def test_a_limit_on_replicas_decides_where_they_go() -> None:
 def test_the_bound_is_stated_with_its_figures() -> None:
     assert bound_text(100, 100, [4]) == "no plan empties broker 4 with fewer bytes"
     assert bound_text(110, 100, [4, 5]) == (
-        "no plan empties brokers 4, 5 with fewer than 100 B; this one copies 10.0 % more, since "
+        "no plan empties brokers 4, 5 with fewer than 100 B; this one copies 10 % more, since "
         "rules or limits need further moves"
     )
     assert bound_text(None, 100, [4]) == bound_text(100, None, [4]) == ""

@@ -49,6 +49,15 @@ def test_a_task_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
         files.named("remove-4")
 
 
+def test_a_folder_in_place_of_a_task_says_what_to_do(tmp_path: Path) -> None:
+    files = TaskFiles(tmp_path)
+    task = add(files, 4)
+    files.path(task.task_id).unlink()
+    files.path(task.task_id).mkdir()
+    with pytest.raises(ConfigError, match=r"Is a directory\. Restore it, .* request the"):
+        files.read(task.task_id)
+
+
 @pytest.mark.parametrize(
     ("harm", "words"),
     [

@@ -1,20 +1,35 @@
 """Removals of a simulated cluster by several hosts, which have the archive in common."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from clients.s3 import S3Settings
-from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks import exclusion
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
+from control.tasks.task_cordons import cordon, cordon_notes, end_cordons
+from control.tasks.task_rollback import TaskAwareExecutor
 from control.tasks.task_runner import TaskRunner, cancel
 from control.tasks.task_steps import RAN
-from model.errors import ArchiveUnreachable, ConfigError, GuardrailRefused, WriterBarred
+from executor.journal.lease import Lease
+from executor.run.operator_control import Steering
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    ExecutionStopped,
+    GuardrailRefused,
+    RightsMissing,
+    WriterBarred,
+)
+from model.ids import BrokerId
 from model.plan.plan import Plan
-from model.run import RunProgress
+from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import BrokerState
+from tests.control.tasks.test_continued_tasks import tasks_of
 from tests.support.control.simulated_tasks import MB, SimulatedTask
-from tests.support.executor.s3_server import Fault, FaultyClient, place
+from tests.support.executor.s3_server import CALL_S, Fault, FaultyClient, place
 from tests.support.executor.simulated_runs import Killed
 
 PLACES = [(4, 1), (1, 4), (2, 3)]
@@ -68,6 +83,7 @@ def kill_at_put(at: SimulatedTask, number: int, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.KILLED, Fault.KILLED_AFTER], ids=["before", "after"])
+@pytest.mark.slow
 def test_killed_at_any_write_another_host_continues_to_the_end(
     tmp_path: Path, endpoint: str, fault: Fault
 ) -> None:
@@ -110,6 +126,25 @@ def test_a_task_that_waits_for_approval_is_continued_elsewhere(
     assert task.phase is TaskPhase.DONE
     assert asked == [plan.plan_hash for plan in task.plans] == [a.files.all()[0].plans[0].plan_hash]
     assert task.plans[0].approved_by == "bob"
+
+
+def test_a_task_stopped_while_it_waits_for_the_lease_waits_for_a_person(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    """`--auto` continued it: only runs that had begun noted who has stopped them."""
+    a = first(tmp_path / "a", store)
+    b = another(a, operation=Operation.DEMOTE)
+    assert a.host is not None
+    lease = Lease(a.host.bucket, a.cluster.timing, call_s=CALL_S, holder="a")
+    b.steering.stop()
+    with lease.held("simulated", Event()), pytest.raises(ExecutionStopped, match="waiting for the"):
+        b.work()
+    (task,) = b.files.all()
+    assert (task.phase, task.is_open, task.stopped_by) == (TaskPhase.FAILED, True, "ada")
+    assert tasks_of(a).next("simulated") is None
+    b.steering = Steering()
+    task = b.work(task)
+    assert (task.phase, task.stopped_by) == (TaskPhase.DONE, "")
 
 
 def test_of_two_requests_for_one_broker_one_succeeds(tmp_path: Path, store: S3Settings) -> None:
@@ -336,3 +371,178 @@ def test_a_stopped_run_is_continued_on_another_host(tmp_path: Path, store: S3Set
     assert task.phase is TaskPhase.DONE
     assert len(task.plans) == 1
     assert 4 not in b.held
+
+
+# ---- cordons of another host
+
+CORDON_PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
+DAY_S = 86_400.0
+BROKER = BrokerId(4)
+
+
+def excluded(at: SimulatedTask) -> None:
+    """Exclude and cordon broker 4, with no run on the cluster."""
+    exclusion.exclude(at.files, "simulated", [BROKER], by="ada", at_ms=1, reason="old disks")
+    cordon(at.executor(), [BROKER], at.folder / "journal", "simulated", "ada", at.said.append)
+    assert (at.states, at.cordons) == ({4: BrokerState.EXCLUDED}, {4: "*"})
+
+
+def included(at: SimulatedTask) -> list[str]:
+    """Include broker 4; what was said."""
+    said: list[str] = []
+    exclusion.include(
+        at.executor(),
+        at.files,
+        at.folder / "journal",
+        "simulated",
+        [BROKER],
+        by="bob",
+        say=said.append,
+    )
+    return said
+
+
+def killed_when_one_has_moved(at: SimulatedTask) -> None:
+    def kill(progress: RunProgress) -> None:
+        if progress.count(MoveState.DONE):
+            raise Killed
+
+    at.on_progress = kill
+    with pytest.raises(Killed):
+        at.work()
+    assert at.cordons == {4: "*"}
+
+
+def notes(at: SimulatedTask) -> list[str]:
+    return cordon_notes(at.files, at.folder / "journal", "simulated")
+
+
+def cancelled(at: SimulatedTask, *, connects: bool = True) -> list[str]:
+    """Cancel the only task; what was said about its cordons."""
+    said: list[str] = []
+    (task,) = at.files.all()
+    ended = cancel(at.files, task, "bob", 1)
+    end_cordons(
+        (lambda: nullcontext(at.executor())) if connects else None,
+        ended,
+        at.files,
+        at.folder / "journal",
+        "bob",
+        said.append,
+    )
+    return said
+
+
+def test_a_cancelled_task_ends_the_cordon_of_another_host(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    killed_when_one_has_moved(a)
+    a.cluster.advance(120.0)
+    assert cancelled(another(a)) == ["broker 4 is no longer cordoned"]
+    assert a.cordons == {}
+
+
+def test_a_cordon_of_another_host_that_may_not_be_ended_is_named(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    killed_when_one_has_moved(a)
+    b = another(a)
+    assert cancelled(b, connects=False) == [
+        "broker 4 is still cordoned (changes are not allowed); plimsoll broker include 4 "
+        "--allow-changes ends that"
+    ]
+    (note,) = notes(another(a, "c"))
+    assert "plimsoll has cordoned broker 4, and nothing asks for that any longer" in note
+
+
+def test_cordons_that_the_archive_does_not_tell_are_named(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    killed_when_one_has_moved(a)
+    b = another(a)
+    (task,) = b.files.all()
+    cancel(b.files, task, "bob", 1)
+    wire(b).fault = lambda _: Fault.AWAY
+    said: list[str] = []
+    end_cordons(None, task, b.files, b.folder / "journal", "bob", said.append)
+    (words,) = said
+    assert words.startswith("broker 4 may still be cordoned (")
+    assert words.endswith("; plimsoll broker include 4 --allow-changes ends that")
+    (note,) = notes(b)
+    assert note.startswith("Cordons that other hosts have set are unknown: ")
+    with pytest.raises(ArchiveUnreachable):
+        included(b)
+    assert a.cordons == {4: "*"}
+
+
+def test_a_cordon_is_ended_elsewhere_where_no_run_was(tmp_path: Path, store: S3Settings) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    excluded(a)
+    a.cluster.advance(60.0)
+    assert included(another(a)) == ["broker 4 is no longer cordoned"]
+    assert (a.states, a.cordons) == ({}, {})
+    # The first host learns of the end, and a third that nothing is left.
+    assert notes(a) == notes(another(a, "c")) == []
+
+
+@pytest.mark.parametrize("days", [0.5, 2.0])
+def test_the_cordon_of_a_removal_is_ended_elsewhere_days_later(
+    tmp_path: Path, store: S3Settings, days: float
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    assert a.work().phase is TaskPhase.DONE
+    a.cluster.advance(days * DAY_S)
+    assert included(another(a)) == ["broker 4 is no longer cordoned"]
+    assert (a.states, a.cordons) == ({}, {})
+
+
+def test_a_removal_can_be_rolled_back_elsewhere_days_later(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    assert a.work().phase is TaskPhase.DONE
+    a.cluster.advance(2 * DAY_S)
+    b = another(a)
+    journals = b.folder / "journal"
+    executor = TaskAwareExecutor(
+        b.executor(),
+        b.files,
+        journals,
+        now_ms=lambda: int(1000 * b.cluster.now_s),
+        say=b.said.append,
+    )
+    plan, _ = executor.plan_rollback(journals, None)
+    assert "with the rollback, the cordon of broker 4 ends" in executor.notes(plan)
+    # The checks before a run refuse moves onto brokers that others have cordoned.
+    assert len(executor.dry_run(plan, journals)) >= len(plan.moves) == 4
+
+
+def test_leaders_return_elsewhere_days_and_runs_later(tmp_path: Path, store: S3Settings) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES, operation=Operation.MAINTENANCE)
+    assert a.work().phase is TaskPhase.DONE
+    assert BROKER not in {p.leader for p in a.cluster.partitions.values()}
+    a.cluster.advance(2 * DAY_S)
+    a.another_run()
+    b = another(a, operation=Operation.MAINTENANCE_OFF)
+    task = b.work()
+    assert (task.phase, [plan.moves for plan in task.plans]) == (TaskPhase.DONE, [2])
+    assert [tuple(p.replicas) for _, p in sorted(b.cluster.partitions.items())] == CORDON_PLACES
+
+
+def test_a_cordon_from_before_the_task_stays_when_it_is_given_up_elsewhere(
+    tmp_path: Path, store: S3Settings
+) -> None:
+    a = first(tmp_path / "a", store, places=CORDON_PLACES)
+    excluded(a)
+    a.cluster.advance(2 * DAY_S)
+    b = another(a)
+    b.faults.denied.add("reassign")
+    with pytest.raises(RightsMissing):
+        b.work()
+    (task,) = b.files.all()
+    assert task.cordoned == (BROKER,)
+    assert cancelled(b) == ["broker 4 stays cordoned, as it is excluded (old disks, by ada)"]
+    assert (b.states, b.cordons) == ({4: BrokerState.EXCLUDED}, {4: "*"})

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from control.tasks.broker_marks import BrokerMark, change_marks
-from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, TaskProgress
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, TaskPlan, TaskProgress
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_retention import run_ids_of_open_tasks
+from control.tasks.task_retention import needed_runs
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
 
@@ -82,4 +82,51 @@ def test_runs_of_open_tasks_are_named(files: TaskFiles) -> None:
         files.change(task.task_id, partial(BrokerTask.model_copy, update=at))
         if over:
             files.change(task.task_id, lambda t: t.entered(TaskPhase.DONE, NOW_MS, ""))
-    assert run_ids_of_open_tasks(files) == {"run-2"}
+    assert needed_runs(files, files.state_dir / "journal") == {"run-2"}
+
+
+def mark(broker: int, task: BrokerTask) -> BrokerMark:
+    return BrokerMark(
+        cluster_id="c",
+        broker=BrokerId(broker),
+        state=BrokerState.MAINTENANCE,
+        at_ms=NOW_MS,
+        by="ada",
+        reason="",
+        task_id=task.task_id,
+    )
+
+
+def demotion(files: TaskFiles, operation: Operation, second: int, plan: str = "") -> BrokerTask:
+    """A demotion of broker 4, or its end, that is done and has had a plan."""
+    task = files.add("c", operation, (BrokerId(4),), "ada", NOW_MS + 1000 * second)
+    entry = TaskPlan(
+        plan_hash=plan.ljust(64, "0"), moves=1, bytes_to_copy=0, least_bytes=None, replicas=1
+    )
+
+    def done(of: BrokerTask) -> BrokerTask:
+        of = of.planned(entry, NOW_MS, "") if plan else of
+        return of.entered(TaskPhase.DONE, NOW_MS, "")
+
+    return files.change(task.task_id, done)
+
+
+def test_a_demotion_and_its_runs_stay_until_its_leaders_have_returned(files: TaskFiles) -> None:
+    """Also where the mark of a later maintenance has taken the place of its own."""
+    journals = files.state_dir / "journal"
+    journals.mkdir()
+    run_id = "r00000001-20270115T080000000-0a1b2c3d"
+    for name in (run_id, "r00000002-20270115T080000000-11111111"):
+        (journals / f"{name}.jsonl").touch()
+    demoted = demotion(files, Operation.DEMOTE, 1, "0a1b2c3d")
+    kept = demotion(files, Operation.MAINTENANCE, 2)
+    change_marks(files.state_dir, lambda _: (mark(4, kept),))
+    for number in range(5, 6 + MOST):
+        add(files, number)
+    assert {demoted.task_id, kept.task_id} <= {*ids(files)}
+    assert needed_runs(files, journals) == {run_id}
+    demotion(files, Operation.MAINTENANCE_OFF, 9)
+    change_marks(files.state_dir, lambda _: ())
+    assert needed_runs(files, journals) == set()
+    add(files, 10)
+    assert not {demoted.task_id, kept.task_id} & {*ids(files)}

@@ -1,8 +1,10 @@
 """Removals on a simulated cluster, killed at every change, cancelled, and refused."""
 
 import errno
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,11 @@ from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan
 from control.tasks.task_runner import TaskRunner, cancel
 from control.tasks.task_steps import OUTDATED, RAN
+from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster_state import CORDONED
+from lab.simulated_cluster.faults import Faults
 from model.errors import (
     ConfigError,
     ExecutionStopped,
@@ -28,6 +32,7 @@ from model.plan.plan import PlanStatus
 from model.run import MoveState, RunProgress
 from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.support.control.simulated_tasks import MB, TOPIC, SimulatedTask, killed_tasks
+from tests.support.executor.simulated_runs import Killed
 
 PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
 ALONE = [(4,), (1,), (4,), (2,)]
@@ -370,6 +375,46 @@ def test_a_run_that_moves_nothing_ends_the_task_with_the_reason(tmp_path: Path) 
     assert task.note == str(stopped.value)
     assert "4 partitions still on broker 4 (orders-0, " in task.note
     assert "the policy forbids it" in task.note
+
+
+@pytest.mark.parametrize("stale", [1, 4], ids=["of some partitions", "of all partitions"])
+def test_a_broker_that_learns_of_moves_late_does_not_fail_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stale: int
+) -> None:
+    """Brokers answer from their own metadata, which may be older than the controller's."""
+    seen: list[dict[PartitionId, tuple[BrokerId, ...]]] = []
+    shipped = Executor.replicas_on
+
+    def late(self: Executor, brokers: Collection[BrokerId]) -> Any:
+        seen.append(shipped(self, brokers))
+        return dict([*seen[0].items()][:stale]) if len(seen) == 2 else seen[-1]
+
+    monkeypatch.setattr(Executor, "replicas_on", late)
+    at = site(tmp_path)
+    task = at.work()
+    assert len(seen) > 2
+    assert (len(seen[0]), len(seen[1])) == (4, 0)
+    assert (task.phase, len(task.plans)) == (TaskPhase.DONE, 1)
+
+
+def test_a_run_that_a_crash_left_without_a_record_begins_again(tmp_path: Path) -> None:
+    """Power was lost before its first record had reached the disk, and nothing was sent."""
+    at = site(tmp_path)
+
+    def killed(call: str, *, made: bool) -> None:
+        del made
+        if call == "reassign":
+            raise Killed
+
+    at.faults.on_call = killed
+    with pytest.raises(Killed):
+        at.work()
+    (plan,) = at.files.all()[0].plans
+    (journal,) = (tmp_path / "journal").glob(f"*-{plan.plan_hash[:8]}.jsonl")
+    journal.write_bytes(b"")
+    at.faults = Faults()
+    assert at.continued().phase is TaskPhase.DONE
+    assert 4 not in at.held
 
 
 def test_rights_are_named(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def task(*plans: TaskPlan, phase: TaskPhase = TaskPhase.REQUESTED) -> BrokerTask
     return made.entered(phase, 2)
 
 
-def plan(*, approved: bool = False, closed: str = "") -> TaskPlan:
+def plan(*, approved: bool = False, closed: str = "", moves: int = 3) -> TaskPlan:
     return TaskPlan(
         plan_hash=HASH,
-        moves=3,
+        moves=moves,
         bytes_to_copy=30,
         least_bytes=30,
         replicas=3,
@@ -55,6 +55,7 @@ INTERRUPTED = RunSeen(unfinished=True, newest=True)
         (task(), Seen(left=3), Step.PLAN),
         (task(plan()), Seen(left=3), Step.ASK),
         (task(plan(approved=True)), Seen(left=3), Step.EXECUTE),
+        (task(plan(approved=True, moves=0)), Seen(left=3), Step.CLOSE),
         (task(plan(approved=True)), Seen(run=INTERRUPTED), Step.RESUME),
         (task(plan(approved=True)), Seen(run=RunSeen(unfinished=True, newest=False)), Step.CLOSE),
         (task(plan(approved=True)), Seen(run=RunSeen(unfinished=False, newest=True)), Step.CLOSE),
