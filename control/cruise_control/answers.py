@@ -100,7 +100,8 @@ def progress(operation: str, step: str, description: str, elapsed_ms: int) -> An
 def text_of(document: Mapping[str, Any]) -> str:
     """A document for people: lists of equal records as tables, all else as `key: value`."""
     if "errorMessage" in document:
-        return f"{printable(str(document['errorMessage']))}\n"
+        lines = str(document["errorMessage"]).split("\n")
+        return "".join(f"{printable(line)}\n" for line in lines)
     lines, tables = [], []
     for key, value in document.items():
         if key == "version":

@@ -121,7 +121,14 @@ class CruiseControlApi:
         self._quick = ThreadPoolExecutor(1, thread_name_prefix="cruise-state")
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="cruise-reads")
         self._plans = ThreadPoolExecutor(1, thread_name_prefix="cruise-plans")
-        self._orders = ThreadPoolExecutor(1, thread_name_prefix="cruise-orders")
+        # A stop must not wait for anything else, either.
+        self._stops = ThreadPoolExecutor(1, thread_name_prefix="cruise-stops")
+        self._reviews = ThreadPoolExecutor(1, thread_name_prefix="cruise-reviews")
+        self._settler = ThreadPoolExecutor(1, thread_name_prefix="cruise-orders")
+        self._pools = (
+            *(self._quick, self._reads, self._plans),
+            *(self._stops, self._reviews, self._settler),
+        )
         self._jobs: dict[str, asyncio.Future[Answer]] = {}
         self._quickly: Mapping[str, tuple[Executor, Work]] = {
             "state": (self._quick, lambda request: done(state(sources, request))),
@@ -130,9 +137,9 @@ class CruiseControlApi:
             "review_board": (self._reads, self._review_board),
         } | dict.fromkeys(SETTLED, (self._reads, lambda request: settled(sources, request)))
         """Endpoints that are answered at once, whatever it takes."""
-        self._steering: Mapping[str, Callable[[Request, str], Answer]] = {
-            "stop_proposal_execution": execution.stop,
-            "review": execution.review,
+        self._steering: Mapping[str, tuple[Executor, Callable[[Request, str], Answer]]] = {
+            "stop_proposal_execution": (self._stops, execution.stop),
+            "review": (self._reviews, execution.review),
         }
         """The same that change something, with the address of their client."""
         self._patiently: Mapping[str, tuple[Executor, Effortful]] = {
@@ -149,7 +156,7 @@ class CruiseControlApi:
     def close(self) -> None:
         """End the threads after the answers that they compute."""
         self._planning.close()
-        for pool in (self._quick, self._reads, self._plans, self._orders):
+        for pool in self._pools:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: web.Application) -> None:
@@ -185,7 +192,7 @@ class CruiseControlApi:
         if time.monotonic() < self._settle_at_s:
             return
         with contextlib.suppress(RuntimeError):
-            self._settling = self._orders.submit(self._settle, cluster_id)
+            self._settling = self._settler.submit(self._settle, cluster_id)
 
     def _settle(self, cluster_id: str) -> None:
         began_s = time.monotonic()
@@ -224,10 +231,11 @@ class CruiseControlApi:
         if name == PERMISSIONS:
             return _response(permissions(_role(request)), as_json=asked.wants_json)
         if name in self._quickly or name in self._steering:
-            pool, work = self._quickly.get(name) or (
-                self._orders,
-                lambda of: self._steering[name](of, client),
-            )
+            if name in self._quickly:
+                pool, work = self._quickly[name]
+            else:
+                pool, steer = self._steering[name]
+                work = partial(_steered, steer, client)
             answer = await _in_pool(pool, partial(self._answer, asked, work))
             return self._at_once(answer, asked, client)
         return await self._task(request, asked, client)
@@ -244,6 +252,7 @@ class CruiseControlApi:
         respond = partial(_response, as_json=asked.wants_json)
         method, path = asked.endpoint.method, f"/{asked.endpoint.name}"
         header, session = request.headers.get(TASK_ID), request.cookies.get(COOKIE)
+        stops = self._execution.stops
         if header is not None:
             task = self._tasks.find(header.strip().lower())
             if task is None or not task.is_of(asked):
@@ -266,7 +275,7 @@ class CruiseControlApi:
                 )
                 return respond(failure(method, path, f"java.lang.RuntimeException: {why}"))
             try:
-                task = self._begin(asked, client)
+                task = self._begin(asked, client, stops)
             except PlimsollError as exc:
                 return respond(failure(method, path, f"{REFUSED}: {exc}"))
         answer = await self._result(task, asked)
@@ -278,9 +287,15 @@ class CruiseControlApi:
             self._sessions.forget(session, asked)
         return found
 
-    def _begin(self, asked: Request, client: str) -> UserTask:
-        """Begin to work on a request; raises ConfigError where its task cannot be kept."""
+    def _begin(self, asked: Request, client: str, stops: int) -> UserTask:
+        """Begin to work on a request; raises ConfigError where its task cannot be kept.
+
+        stops: the stops of orders before it came.
+        """
         task = self._tasks.begin(asked, client, kept=asked.endpoint.name in PLANNED)
+        if _is_order(asked) and stops != self._execution.stops:
+            # It came before a stop that has not seen its task.
+            self._execution.end_order(task)
         self._start(task, asked)
         return task
 
@@ -318,7 +333,7 @@ class CruiseControlApi:
         """The answer to a task, or its progress."""
         job = self._jobs.get(task.task_id)
         is_planned = asked.endpoint.name in PLANNED
-        if job is None and is_planned and task.answer_status:
+        if is_planned and task.answer_status and (job is None or task.status.is_over):
             return self._answer(asked, lambda _request: self._kept_answer(task))
         if job is None and not is_planned:
             # A read that is over is read again.
@@ -368,7 +383,7 @@ class CruiseControlApi:
     def _planned(self, asked: Request, task: UserTask) -> Answer:
         if REVIEW_ID in asked.values:
             return self._execution.reviewed(asked, task, self._snapshot())
-        if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
+        if _is_order(asked):
             return self._execution.order(asked, task, self._snapshot())
         return self._planning.dry_run(asked, task, self._snapshot())
 
@@ -379,7 +394,7 @@ class CruiseControlApi:
             snapshot = self._snapshot()
             self._planning.refuse_impossible(asked, snapshot)
             self._execution.refuse_others(asked, snapshot)
-            if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
+            if _is_order(asked):
                 self._execution.refuse_now()
         return done({})
 
@@ -404,6 +419,11 @@ def role_for(request: web.Request) -> Role:
     # As `handle` finds it, so that no other spelling of a path needs less.
     endpoint = endpoint_of(request.match_info.get("endpoint", ""))
     return Role.VIEWER if endpoint is None else endpoint.role
+
+
+def _is_order(asked: Request) -> bool:
+    """Whether a request for a plan is to be executed."""
+    return asked.endpoint.method == "POST" and not asked.flag("dryrun", True)
 
 
 def _client(request: web.Request) -> str:
@@ -445,6 +465,10 @@ class _Sessions:
         """The next request for the same URL is a new one."""
         if session is not None:
             self._tasks.pop((session, asked), None)
+
+
+def _steered(steer: Callable[[Request, str], Answer], client: str, asked: Request) -> Answer:
+    return steer(asked, client)
 
 
 async def _in_pool(pool: Executor, work: Callable[[], Answer]) -> Answer:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from control.cruise_control.load_documents import VERSION, leaders_of
-from control.cruise_control.requests import Request
+from control.cruise_control.requests import Request, matching
 from model.ids import NO_BROKER, PartitionId
+from model.names import Names
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Bools, BrokerState, Snapshot
 
@@ -41,9 +42,9 @@ class _Rows:
     ) -> None:
         columns = snapshot.partitions
         self._snapshot = snapshot
-        names = request.values.get("topic")
-        shown = [names is None or names.match(t.name) for t in snapshot.header.topics]
-        self._shown: Bools = np.array(shown, np.bool_)[columns.topic]
+        names = request.values.get("topic", Names(prefix=("",)))
+        shown = matching(names, [t.name for t in snapshot.header.topics])
+        self._shown: Bools = shown[columns.topic]
         dead = snapshot.in_state({BrokerState.DEAD})[snapshot.replica_position]
         self.gone: Bools = dead | snapshot.in_failed_dir
         """(replicas,) True for those that no live broker can use."""

@@ -72,8 +72,8 @@ class CruiseControl(Closing):
             mode=lambda: Mode.READ_ONLY if self._loop is None else self._loop.settings.mode,
             ordered=self._ordered,
         )
-        kept = KeptPlans(state_dir, written)
-        self._planning = Planning(kept, service.now_ms, named)
+        self._kept = kept = KeptPlans(state_dir, written)
+        self._planning = Planning(kept, service.now_ms, named, service.solved)
         orders = Execution(
             execution, self.tasks, kept, self._planning, service.now_ms, self._following()
         )
@@ -123,7 +123,8 @@ class CruiseControl(Closing):
             with self._one:
                 # Another service may have led since the objects were listed, or lead now.
                 if leads and began == self._stood_by and self._leads():
-                    shared.writes = True
+                    self._kept.forget_old()
+                    shared.lead()
                     self._caught_up.set()
 
         shared.refresh(changed)

@@ -62,6 +62,8 @@ class Planned:
     """None where nothing has to move."""
     entry: TaskPlan | None = None
     """As the task on brokers notes it; None where no task executes it."""
+    empty: Plan | None = None
+    """The plan of a task on brokers that moves nothing, and may still end marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +326,10 @@ def _on_brokers(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve
     task = _task(request, snapshot)
     found = OPERATIONS[task.operation].find(task, snapshot, _task_parts(snapshot, goals, solve))
     kept = _of(snapshot, goals, found.plan)
-    return Planned(snapshot=snapshot, goals=kept.goals, plan=kept.plan, entry=found.entry)
+    empty = None if found.plan.moves else found.plan
+    return Planned(
+        snapshot=snapshot, goals=kept.goals, plan=kept.plan, entry=found.entry, empty=empty
+    )
 
 
 def _task(request: Request, snapshot: Snapshot) -> BrokerTask:

@@ -8,12 +8,12 @@ the files of tasks on brokers.
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from control.cruise_control.answers import ONGOING, REFUSED, Answer, Failed, done
+from control.cruise_control.answers import ONGOING, REFUSED, Answer, Failed, done, failure
 from control.cruise_control.dry_runs import OPERATION_OF, UNSUPPORTED, Planned
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.load_documents import VERSION
@@ -29,16 +29,7 @@ from control.cruise_control.reviews import (
 from control.cruise_control.user_tasks import TaskStatus, UserTask, UserTasks
 from control.loop import questions
 from control.loop.questions import Question
-from control.service.audit_log import AuditVia
-from control.service.operator_actions import (
-    CLIENT,
-    UNKNOWN,
-    Action,
-    ActionRequest,
-    ActionResult,
-    OperatorActions,
-    client_name,
-)
+from control.service.operator_actions import CLIENT, ActionResult, OperatorActions, client_name
 from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
 from control.tasks.operations import OPERATIONS, refuse_marked
 from control.tasks.removal import refuse_conflicts
@@ -51,6 +42,7 @@ from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import BrokerId
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
+from model.printable import printable
 from model.run import RunState
 from model.snapshot.snapshot import Snapshot
 from model.units import listed
@@ -62,6 +54,9 @@ ORDER_VALID_S: Final = 3600.0
 """Age at which an order that has not begun is no longer executed."""
 BEGIN_S: Final = 60.0
 """Seconds within which the run of an approved plan begins."""
+TASKS_S: Final = 5.0
+"""Seconds that a stop waits for the archive of tasks on brokers."""
+STOPPED: Final = "stop_proposal_execution has ended the order before its run began"
 MOST_NAMED: Final = 3
 """Changes of the cluster that are named in a reason."""
 _PLANNED_BY: Final = (*UNSUPPORTED, "destination_broker_ids", "excluded_topics", "goals")
@@ -114,6 +109,10 @@ class Execution:
         self._one = threading.Lock()
         self._ordered: set[str] = set()
         """User tasks whose orders this process has given."""
+        self._begun: set[str] = set()
+        """User tasks whose orders an earlier process has given, as far as is known."""
+        self.stops = 0
+        """Stops that clients have requested since the start."""
         self._warned: set[str] = set()
 
     def refuse_now(self) -> None:
@@ -155,22 +154,24 @@ class Execution:
             # The service was away meanwhile.
             raise Failed("the order is more than an hour old; give it again", REFUSED)
         with self._one:
+            self._refuse_stopped(task)
             found = self._found(request, task, snapshot)
+            self._refuse_stopped(task)
             answer = self._planning.result(request, found)
-            plan = found.plan
+            plan = found.plan or self._only_marks(parts, request, task, found)
             if plan is None:
                 return answer
             _refuse_while_running(parts)
-            operation = "" if found.entry is None else self._requested(request, task, found)
+            operation = "" if found.entry is None else self._requested(request, task, plan, found)
             answer = replace(answer, executes=True, operation=operation)
-            # Before the run, so that a service that is killed now leaves the order.
-            self._tasks.end(
-                task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash, operation=operation
-            )
-            self._following.flush()
             try:
+                # Before the run, so that a service that is killed now leaves the order.
+                self._execute(task, answer, plan)
+                self._following.flush()
                 self._give(parts, task, plan, operation, request.url)
-            except PlimsollError:
+            except PlimsollError as exc:
+                # Before another thread gives it again.
+                self._end_order(task, str(exc))
                 if operation:
                     made = parts.files.read(operation)
                     cancel(
@@ -178,6 +179,20 @@ class Execution:
                     )
                 raise
             return answer
+
+    def _execute(self, task: UserTask, answer: Answer, plan: Plan) -> None:
+        """Keep that a plan is executed. Raises GuardrailRefused where its order was stopped."""
+        status, operation = TaskStatus.EXECUTING, answer.operation
+        if not self._tasks.end_unless_over(
+            task.task_id, answer, status, plan_hash=plan.hash, operation=operation
+        ):
+            self._refuse_stopped(task)
+
+    def _refuse_stopped(self, task: UserTask) -> None:
+        """Raise GuardrailRefused where `stop` has ended an order."""
+        found = self._tasks.find(task.task_id)
+        if found is None or found.status.is_over:
+            raise GuardrailRefused(STOPPED)
 
     def reviewed(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
         """Answer with the run that the approval of a plan under review has started.
@@ -200,7 +215,10 @@ class Execution:
         plan = read_plan(questions.plan_file(state_dir / questions.FOLDER, question.plan_hash))
         if plan.hash != question.plan_hash:
             raise Failed(f"{named} is no longer kept; it was approved, which starts its run")
-        if why := outdated(plan, snapshot):
+        loop = parts.actions.loop
+        run = None if loop is None else parts.actions.run_in_progress(loop)
+        moving = run is not None and run.plan_hash == plan.hash
+        if why := outdated(plan, snapshot, moving=moving):
             raise Failed(
                 f"{named} was approved, which started its run, and the cluster has changed since: "
                 f"{why}; state shows a run in progress"
@@ -208,53 +226,88 @@ class Execution:
         with self._one:
             found = Planned(snapshot=snapshot, goals=plan.goals, plan=plan)
             answer = replace(self._planning.result(request, found), executes=True)
-            self._tasks.end(task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash)
+            self._execute(task, answer, plan)
             return answer
 
     def stop(self, request: Request, client: str) -> Answer:
-        """End the run in progress; `force_stop` cancels its in-flight moves.
+        """End the run in progress, and orders that have not begun; nothing begins after the answer.
 
-        A task on brokers then waits until a client of this API repeats its order, which replaces
-        it, or until a person resumes or cancels it.
+        `force_stop` cancels in-flight moves. A task on brokers then waits until a client of this
+        API repeats its order, which replaces it, or until a person resumes or cancels it.
         """
-        parts = self._needed()
-        aborts, by = request.flag("force_stop", False), client_name(client)
-        run = self._stop_run(parts, by, aborts=aborts)
-        waiting = self._stop_waiting(parts, by)
-        # What waited may have begun meanwhile.
-        run = run or self._stop_run(parts, by, aborts=aborts)
-        what = "; ".join(filter(None, (run, waiting)))
-        # Cruise Control answers so where there is nothing to stop, too.
-        message = f"Proposal execution stopped{what and f': {what}'}."
-        return done({"version": VERSION, "message": message})
+        parts, by = self._needed(), client_name(client)
+        ordered: set[str] = set()
 
-    def _stop_run(self, parts: ExecutionParts, by: str, *, aborts: bool) -> str:
-        """Stop the run in progress; a clause about it, empty without one."""
-        loop = parts.actions.loop
-        if loop is None or not loop.moving:
-            return ""
-        action = Action.ABORT if aborts else Action.STOP
-        return parts.actions.perform(
-            action, ActionRequest(by=by), UNKNOWN, AuditVia.CRUISE_CONTROL
-        ).message
+        def end_orders() -> str:
+            self.stops += 1
+            # Before their user tasks are over.
+            ordered.update(t.operation for t in self._tasks.all() if _is_executing(t))
+            ended = [task.task_id for task in self._unbegun(parts) if self.end_order(task)]
+            again = [q.plan_hash[:12] for q in questions.retract(parts.actions.state_dir)]
+            clauses = (
+                f"user task {', '.join(ended)} does not begin" if ended else "",
+                f"plan {', '.join(again)} waits for approval again" if again else "",
+            )
+            return "; ".join(filter(None, clauses))
 
-    def _stop_waiting(self, parts: ExecutionParts, by: str) -> str:
-        """Stop tasks on brokers that have been ordered, and not begun; a clause about them."""
-        files = parts.files
-        ordered = {t.operation for t in self._tasks.all() if t.status is TaskStatus.EXECUTING}
-        tasks = files.readable()[0] if ordered - {""} else []
-        waiting = [
-            task.task_id
-            for task in tasks
-            if task.task_id in ordered and _waits(task) and not files.is_worked_on(task.task_id)
+        def end_tasks() -> str:
+            return self._end_waiting(parts, ordered - {""}, by)
+
+        aborts = request.flag("force_stop", False)
+        message = parts.actions.halt(by, end_orders, end_tasks, aborts=aborts)
+        return done({"version": VERSION, "message": f"Proposal execution stopped: {message}."})
+
+    def end_order(self, task: UserTask) -> bool:
+        """End an order before it is executed; whether it was not over. Any thread may call."""
+        return self._end_order(task, STOPPED)
+
+    def _end_order(self, task: UserTask, why_ended: str) -> bool:
+        why = failure("POST", f"/{task.endpoint}", f"{REFUSED}: {printable(why_ended)}")
+        try:
+            return self._tasks.end_unless_over(task.task_id, why, TaskStatus.FAILED)
+        except ConfigError as exc:
+            self._warn(f"user task {task.task_id} has ended until a restart alone: {exc}")
+            return True
+
+    def _unbegun(self, parts: ExecutionParts) -> list[UserTask]:
+        """Orders that are being planned, or whose runs have not begun as far as is known."""
+        loop, given = parts.actions.loop, self._ordered | self._begun
+        run = None if loop is None else parts.actions.run_in_progress(loop)
+        moved = "" if run is None else run.plan_hash
+        return [
+            task
+            for task in self._tasks.all()
+            if _is_order(task)
+            and not task.status.is_over
+            and task.task_id not in given
+            # The run of an approved plan is not begun by the task that its id is sent with.
+            and not (_is_executing(task) and (_is_reviewed(task) or task.plan_hash == moved))
         ]
 
-        def act() -> str:
-            for task_id in waiting:
-                files.change(task_id, lambda of: of.model_copy(update={"stopped_by": by}))
-            return f"task {', '.join(waiting)} does not begin"
+    def _end_waiting(self, parts: ExecutionParts, ordered: Collection[str], by: str) -> str:
+        """Stop the tasks on brokers that have not begun; a clause about them.
 
-        return parts.actions.ending(by, act) if waiting else ""
+        Waits no longer than `TASKS_S` for an archive that does not answer.
+        """
+        stopped, failed = list[str](), list[str]()
+
+        def stop_each() -> None:
+            for task_id in sorted(ordered):
+                try:
+                    if _stop_waiting(parts.files, task_id, by):
+                        stopped.append(task_id)
+                except PlimsollError as exc:
+                    failed.append(f"task {task_id} is not stopped, but waits with all runs: {exc}")
+
+        if not ordered:
+            return ""
+        worker = threading.Thread(target=stop_each, name="cruise-stop", daemon=True)
+        worker.start()
+        worker.join(TASKS_S)
+        if worker.is_alive():
+            failed.append("the archive does not answer; tasks on brokers wait with all runs")
+        begun = f"task {', '.join(stopped)} does not begin" if stopped else ""
+        return "; ".join(filter(None, (begun, *failed)))
 
     def _is_old(self, task: UserTask) -> bool:
         return self._now_ms() - task.started_at_ms > 1000 * ORDER_VALID_S
@@ -300,25 +353,44 @@ class Execution:
 
         made_by: the user task that has planned it.
         """
-        earlier = [
-            other
-            for other in self._tasks.all()
-            if other.plan_hash == plan_hash and other.task_id != task.task_id
-        ]
-        orders = [other for other in earlier if _is_order(other)]
+        earlier = [t for t in self._tasks.all() if _is_order(t) and t.task_id != task.task_id]
         return any(
-            order.status is TaskStatus.COMPLETED
-            or (order.task_id == made_by and order.status.is_over)
-            for order in orders
+            # An order that was refused has no plan, though one was made for it.
+            (order.task_id == made_by and order.status.is_over)
+            or (order.plan_hash == plan_hash and order.status is TaskStatus.COMPLETED)
+            for order in earlier
         )
 
-    def _requested(self, request: Request, task: UserTask, found: Planned) -> str:
+    def _only_marks(
+        self, parts: ExecutionParts, request: Request, task: UserTask, found: Planned
+    ) -> Plan | None:
+        """The plan without moves of a task that changes marks of its brokers; None without any.
+
+        A broker that holds nothing is removed, so that it takes no replicas afterwards; one that
+        was removed and is added again takes some, though none is worth moving to it now. The plan
+        is kept, so that the next service can give the order again.
+        """
+        plan = found.empty
+        if plan is None:
+            return None
+        rules = OPERATIONS[OPERATION_OF[request.endpoint.name]]
+        states = {mark.broker: mark.state for mark in parts.files.marks(plan.cluster_id)}
+        known = [states.get(broker) for broker in request.brokers()]
+        if rules.mark_approved is None:
+            if not any(state in rules.replaces for state in known):
+                return None
+        elif all(state is rules.mark_approved for state in known):
+            return None
+        self._kept.keep(request, plan, task.task_id, self._now_ms(), found.entry)
+        return plan
+
+    def _requested(self, request: Request, task: UserTask, plan: Plan, found: Planned) -> str:
         """Write the task on brokers that executes a plan, not approved yet; its id.
 
         Raises GuardrailRefused where another task or a mark forbids it.
         """
-        parts, plan, entry = self._needed(), found.plan, found.entry
-        if plan is None or entry is None:
+        parts, entry = self._needed(), found.entry
+        if entry is None:
             raise BadRequest("the plan moves nothing")
         operation, brokers = OPERATION_OF[request.endpoint.name], request.brokers()
         files, cluster_id, now_ms = parts.files, plan.cluster_id, self._now_ms()
@@ -342,17 +414,22 @@ class Execution:
         def act(loop: "Loop") -> ActionResult:
             if not operation:
                 loop.order(plan, by)
+                self._ordered.add(task.task_id)
                 message = f"plan {plan.hash[:12]} is executed for user task {task.task_id}"
                 return ActionResult(message=message, plan_hash=plan.hash)
             if loop.signed is not None:
                 raise GuardrailRefused(UNSIGNED)
             ended = self._end_replaced(parts.files, operation, by)
-            parts.files.change(operation, lambda of: _approved(of, by, self._now_ms()))
+            parts.files.change(operation, approved)
+            self._ordered.add(task.task_id)
             message = f"task {operation} is approved for user task {task.task_id}{ended}"
             return ActionResult(message=message, plan_hash=plan.hash)
 
-        parts.actions.order(plan.hash, by, url, act)
-        self._ordered.add(task.task_id)
+        def approved(of: BrokerTask) -> BrokerTask:
+            self._refuse_stopped(task)
+            return _approved(of, by, self._now_ms())
+
+        parts.actions.order(plan.hash, by, url, act, check=lambda: self._refuse_stopped(task))
 
     def _end_replaced(self, files: TaskFiles, task_id: str, by: str) -> str:
         """Cancel the stopped tasks whose orders a task repeats; a clause for the audit log."""
@@ -373,16 +450,15 @@ class Execution:
         parts = self._parts
         if parts is None:
             return
-        with self._one:
-            for task in self._tasks.all():
-                if task.status is not TaskStatus.EXECUTING:
-                    continue
-                try:
-                    status = self._status(parts, task, cluster_id)
-                    if status is not None:
-                        self._tasks.become(task.task_id, status)
-                except (PlimsollError, BadRequest) as exc:
-                    self._warn(f"what became of user task {task.task_id} is not known: {exc}")
+        for task in self._tasks.all():
+            if task.status is not TaskStatus.EXECUTING:
+                continue
+            try:
+                status = self._status(parts, task, cluster_id)
+                if status is not None:
+                    self._tasks.become(task.task_id, status)
+            except (PlimsollError, BadRequest) as exc:
+                self._warn(f"what became of user task {task.task_id} is not known: {exc}")
 
     def _warn(self, words: str) -> None:
         """Write a warning to the log, once."""
@@ -395,34 +471,38 @@ class Execution:
         loop = parts.actions.loop
         if task.operation:
             return self._status_on_brokers(parts, task)
+        # Before all else: the run of what is given in between looks as if there was none.
+        given = task.task_id in self._ordered
         # Before the journals: what is resumed in between must not look interrupted.
         is_left = loop is not None and not loop.may_resume
         if loop is None or loop.running or is_changing(parts.journal_dir, cluster_id):
             return None
         since_ms, review = task.started_at_ms, self._review_of(parts, task)
-        if REVIEW_ID in dict(task.parameters):
+        if _is_reviewed(task):
             # Its run may have begun before the task.
             since_ms = 0 if review is None else review.asked_at_ms
         past = past_runs(parts.journal_dir, cluster_id)
         runs = [
             run for run in past if run.plan.hash == task.plan_hash and run.started_at_ms >= since_ms
         ]
+        if runs:
+            self._begun.add(task.task_id)
         if runs and runs[-1] is not past[-1]:
             # Only the newest run can be resumed.
             return _AFTER.get(runs[-1].state, TaskStatus.FAILED)
         if runs:
             is_left = is_left and runs[-1].started_at_ms <= self._began_at_ms
             return _AFTER.get(runs[-1].state, TaskStatus.FAILED if is_left else None)
-        if REVIEW_ID in dict(task.parameters):
+        if _is_reviewed(task):
             return self._status_before_run(parts, task, review)
-        if task.task_id in self._ordered:
+        if given:
             # Its checks have refused it before the first request.
             return TaskStatus.FAILED
         return self._again(parts, task)
 
     def _review_of(self, parts: ExecutionParts, task: UserTask) -> Question | None:
         """The review that a task means; None without one, or where it is not kept any more."""
-        if REVIEW_ID not in dict(task.parameters):
+        if not _is_reviewed(task):
             return None
         for found in questions.questions(parts.actions.state_dir):
             # The same plan may have been asked for once more since.
@@ -454,10 +534,27 @@ class Execution:
             return TaskStatus.COMPLETED
         if not found.is_open or found.stopped_by:
             return TaskStatus.FAILED
-        return None if found.approved else self._again(parts, task)
+        if not found.approved:
+            return self._again(parts, task)
+        self._begun.add(task.task_id)
+        return None
 
     def _again(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
-        """Give an order that an earlier service has kept and not begun."""
+        """Give an order that an earlier service has kept and not begun.
+
+        Not while another order is planned or given, which may take a while, or be this one.
+        """
+        if not self._one.acquire(blocking=False):
+            return None
+        try:
+            found = self._tasks.find(task.task_id)
+            if task.task_id in self._ordered or found is None or not _is_executing(found):
+                return None
+            return self._given_again(parts, task)
+        finally:
+            self._one.release()
+
+    def _given_again(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
         actions = parts.actions
         request = task.request()
         kept = self._kept.find(request)
@@ -479,8 +576,11 @@ _AFTER: Final = {
 }
 
 
-def outdated(plan: Plan, snapshot: Snapshot) -> str:
-    """Why a plan no longer fits the placement, naming the first changes; empty if it does."""
+def outdated(plan: Plan, snapshot: Snapshot, *, moving: bool = False) -> str:
+    """Why a plan no longer fits the placement, naming the first changes; empty if it does.
+
+    moving: whether its own run may have moved a part of its partitions already.
+    """
     if plan.cluster_id != snapshot.header.cluster_id:
         return f"it is about the cluster {plan.cluster_id}"
     found = []
@@ -488,7 +588,9 @@ def outdated(plan: Plan, snapshot: Snapshot) -> str:
         row = snapshot.find(move.id)
         if row is None:
             found.append(f"{move.id} no longer exists")
-        elif snapshot.replicas(row) != move.replicas_before:
+        elif snapshot.replicas(row) != move.replicas_before and not (
+            moving and {*snapshot.replicas(row)} <= {*move.replicas_before, *move.replicas_after}
+        ):
             found.append(f"{move.id} has other replicas")
     missing = sorted({*plan.live_brokers} - {*snapshot.broker})
     found += [f"broker {broker} is gone" for broker in missing]
@@ -500,9 +602,22 @@ def _is_order(task: UserTask) -> bool:
     return dict(task.parameters).get("dryrun", "").strip().lower() == "false"
 
 
-def _waits(task: BrokerTask) -> bool:
-    """Whether the service would begin to work on a task, or continue to."""
-    return task.is_open and task.approved and not task.stopped_by
+def _is_executing(task: UserTask) -> bool:
+    return task.status is TaskStatus.EXECUTING
+
+
+def _is_reviewed(task: UserTask) -> bool:
+    """Whether a task is about a plan that was under review."""
+    return REVIEW_ID in dict(task.parameters)
+
+
+def _stop_waiting(files: TaskFiles, task_id: str, by: str) -> bool:
+    """Stop a task on brokers unless it is worked on, or does not begin anyway; whether it was."""
+    task = files.read(task_id)
+    if not task.is_open or task.stopped_by or files.is_worked_on(task_id):
+        return False
+    files.change(task_id, lambda of: of.model_copy(update={"stopped_by": by}))
+    return True
 
 
 def _is_same_order(task: BrokerTask, operation: Operation, brokers: tuple[BrokerId, ...]) -> bool:

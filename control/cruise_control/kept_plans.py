@@ -13,7 +13,7 @@ from control.cruise_control.user_tasks import FOLDER
 from control.tasks.broker_task import TaskPlan
 from control.tasks.sealed_files import checksum_of, read_sealed
 from model.errors import ConfigError
-from model.files import VersionedModel, digest, validate_document, write_document
+from model.files import VersionedModel, digest, make_folder, validate_document, write_document
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
 
@@ -81,7 +81,7 @@ class KeptPlans:
             entry=entry,
         )
         with self._lock:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             document = plan.model_dump(mode="json")
             write_document(self.plan_path(plan.hash), document, private=True)
             checksum = checksum_of(kept.model_dump(mode="json"))
@@ -97,6 +97,11 @@ class KeptPlans:
             path = self._path(key_of(request))
             path.unlink(missing_ok=True)
             self._written(path)
+
+    def forget_old(self) -> None:
+        """Keep as many as `keep` does, as after files of another service have come."""
+        with self._lock:
+            self._forget_old()
 
     def find(self, request: Request) -> tuple[KeptPlan, Plan] | None:
         """The plan of the newest dry run of a request; None without one.

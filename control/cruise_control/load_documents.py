@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from control.cruise_control.requests import BadRequest, Request
+from control.cruise_control.requests import BadRequest, Request, matching
 from model.goals.goals import Goal, Goals
 from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Move
@@ -177,10 +177,8 @@ def _chosen(snapshot: Snapshot, request: Request) -> Bools:
     columns = snapshot.partitions
     found = np.ones(len(snapshot), np.bool_)
     if "topic" in request.values:
-        names = request.values["topic"]
-        found &= np.array([names.match(t.name) for t in snapshot.header.topics], np.bool_)[
-            columns.topic
-        ]
+        topics = [t.name for t in snapshot.header.topics]
+        found &= matching(request.values["topic"], topics)[columns.topic]
     if "partition" in request.values:
         first, last = _range(request.values["partition"])
         found &= (columns.partition >= first) & (columns.partition <= last)

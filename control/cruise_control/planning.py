@@ -39,11 +39,17 @@ class _Ends(SolveObserver):
 class Planning:
     """Plans for requests, one at a time."""
 
-    def __init__(self, kept: KeptPlans, now_ms: Now, named: GoalProperties) -> None:
-        """kept: where plans of dry runs are kept. named: the goals of requests."""
+    def __init__(
+        self, kept: KeptPlans, now_ms: Now, named: GoalProperties, solved: Callable[[Result], None]
+    ) -> None:
+        """kept: where plans of dry runs are kept. named: the goals of requests.
+
+        solved: hears of each result, for metrics.
+        """
         self.loop: Loop | None = None
         """The loop whose settings count; None before the first."""
         self._kept, self._now_ms, self._named = kept, now_ms, named
+        self._solved = solved
         self._observer = _Ends()
 
     def close(self) -> None:
@@ -78,7 +84,9 @@ class Planning:
         limits = limits_at(settings.solve, effort)
 
         def find(of: Snapshot, goals: Goals) -> Result:
-            return solve(of, goals, limits, self._observer)
+            result = solve(of, goals, limits, self._observer)
+            self._solved(result)
+            return result
 
         parts = PlanningParts(goals=settings.goals, limits=limits, solve=find, named=self._named)
         return planned(request, snapshot, parts)

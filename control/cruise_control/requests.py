@@ -6,6 +6,7 @@ Names and types are those of Cruise Control's OpenAPI description (linkedin/crui
 
 import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,12 +14,14 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import numpy as np
 from pydantic import ValidationError
 
 from control.service.logins import Role
 from model.ids import BrokerId
 from model.names import Names
 from model.printable import printable
+from model.snapshot.snapshot import Bools
 
 PREFIX: Final = "/kafkacruisecontrol"
 """The beginning of each path."""
@@ -26,6 +29,8 @@ MOST_DIGITS: Final = 18
 """Digits of a number."""
 MOST_ITEMS: Final = 1_000
 """Brokers, goals or ids in one list."""
+MOST_MATCHING_S: Final = 2.0
+"""Seconds of CPU in which a regular expression is compared with the cluster's topics."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 FORM: Final = frozenset({"json", "get_response_schema", "doas", "verbose", "super_verbose"})
 """Parameters that change how an answer looks, and not what is done."""
@@ -359,6 +364,23 @@ def parsed(
 def bad(method: str, path: str, why: str) -> str:
     """The sentence of Cruise Control for a request that it refuses with 400."""
     return f"Bad {method} request '{printable(path)}' due to '{why}'."
+
+
+def matching(names: Names, topics: Sequence[str], most_s: float = MOST_MATCHING_S) -> Bools:
+    """(topics,) True for those whose name matches; raises BadRequest where that takes too long.
+
+    RE2 may take milliseconds per name, and one thread answers the reads of all clients.
+    """
+    found = np.zeros(len(topics), np.bool_)
+    began_s = time.thread_time()
+    for i, topic in enumerate(topics):
+        found[i] = names.match(topic)
+        if time.thread_time() - began_s > most_s:
+            raise BadRequest(
+                f"topic: the regular expression takes more than {most_s:g} s of CPU for "
+                f"{len(topics):,} topics; simplify it"
+            )
+    return found
 
 
 def _parsed(name: str, kind: Kind, text: str) -> Any:

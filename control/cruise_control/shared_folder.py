@@ -7,10 +7,12 @@
 Each object has the name of a file in its first line, and after it the file, or nothing once it has
 been removed. There is a fixed number
 of each kind, used again once their files have been forgotten, since objects are never deleted.
-The service that leads writes them, and those that stand by read what has changed.
+The service that leads writes them, and those that stand by read what has changed. Once a service
+leads, it writes what it has and no object has, such as a dry run from before it led.
 """
 
 import contextlib
+import hashlib
 import logging
 import re
 import threading
@@ -74,6 +76,8 @@ class SharedFolder(Closing):
         """Objects that are no files of user tasks, which are left alone; of the worker."""
         self._unread: set[str] = set()
         """Files that have come, and of which no caller knows yet; of the worker."""
+        self._there: dict[str, bytes] = {}
+        """Digests of the files as their objects have them, by name; of the worker."""
         self._cluster_id = ""
         self._waiting: set[str] = set()
         """Files that have to be written."""
@@ -98,8 +102,22 @@ class SharedFolder(Closing):
             self._cluster_id = cluster_id
             self.retry()
 
+    def lead(self) -> None:
+        """Write from now on, and what objects lack: what was written before this service led, or
+        before there was an archive. To be called by the worker, once it has read all objects.
+        """
+        # Before the files are listed, so that none is written unnoticed in between.
+        self.writes = True
+        here = {p.name: p for p in self.folder.glob("*.json") if NAMED.fullmatch(p.name)}
+        # Of a request whose newest dry run moves nothing.
+        gone = {name for name in self._there if _kind(name) == "kept" and name not in here}
+        changed = {name for name, path in here.items() if self._there.get(name) != _digest(path)}
+        with self._lock:
+            self._waiting |= gone | changed
+        self.retry()
+
     def put(self, path: Path) -> None:
-        """Write a file to its object soon."""
+        """Write a file to its object soon; what was written before `lead` has waited for that."""
         if self.writes:
             with self._lock:
                 self._waiting.add(path.name)
@@ -159,16 +177,18 @@ class SharedFolder(Closing):
 
     def _put(self, name: str) -> None:
         for _ in range(SLOTS[_kind(name)]):
-            body = name.encode() + b"\n"
+            data = b""
             try:
-                body += (self.folder / name).read_bytes()
+                data = (self.folder / name).read_bytes()
             except FileNotFoundError:
                 if name not in self._slots:
                     return
+            body = name.encode() + b"\n" + data
             slot = self._slots.get(name) or self._free(name)
             found = self._put_in(slot, name, body)
             if found is not None:
                 self._seen[slot], self._slots[name] = found, slot
+                self._note(name, data)
                 return
         raise ConfigError(f"other services keep taking the objects of {self._prefix}")
 
@@ -245,7 +265,15 @@ class SharedFolder(Closing):
         else:
             (self.folder / name).unlink(missing_ok=True)
         self._seen[slot], self._slots[name] = found.etag, slot
+        self._note(name, data)
         return {name}
+
+    def _note(self, name: str, data: bytes) -> None:
+        """Remember what the object of a file has; nothing of one that has been removed."""
+        self._there = {of: at for of, at in self._there.items() if of in self._slots}
+        self._there.pop(name, None)
+        if data:
+            self._there[name] = hashlib.sha256(data).digest()
 
     @property
     def _prefix(self) -> str:
@@ -255,6 +283,14 @@ class SharedFolder(Closing):
         if words != self._warned:
             self._warned = words
             _log.warning("%s", words, extra=named(LogEvent.REQUEST_FAILED))
+
+
+def _digest(path: Path) -> bytes:
+    """Of a file; empty where it has been removed meanwhile, or cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return b""
 
 
 def _name_in(found: Stored) -> str:

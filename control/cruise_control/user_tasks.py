@@ -25,7 +25,7 @@ from control.cruise_control.requests import (
 )
 from control.tasks.sealed_files import checksum_of, read_sealed
 from model.errors import ConfigError
-from model.files import VersionedModel, validate_document, write_document
+from model.files import VersionedModel, make_folder, validate_document, write_document
 from model.log_events import LogEvent, named
 
 FOLDER: Final = "cruise-control"
@@ -194,12 +194,28 @@ class UserTasks:
         Raises ConfigError where its file cannot be written; it has the answer until a restart.
         """
         with self._lock:
-            before = self._tasks[task_id].model_copy(update=facts)
-            task = before.answered(answer, status)
-            self._tasks[task_id] = task.model_copy(update={"answer": None})
-            if task_id in self._kept:
-                self._write(task)
-            return task
+            return self._end(task_id, answer, status, facts)
+
+    def end_unless_over(
+        self, task_id: str, answer: Answer, status: TaskStatus, **facts: str
+    ) -> bool:
+        """As `end`, but leave a task that is over as it is; whether it was not."""
+        with self._lock:
+            before = self._tasks.get(task_id)
+            if before is None or before.status.is_over:
+                return False
+            self._end(task_id, answer, status, facts)
+            return True
+
+    def _end(
+        self, task_id: str, answer: Answer, status: TaskStatus, facts: Mapping[str, str]
+    ) -> UserTask:
+        before = self._tasks[task_id].model_copy(update=dict(facts))
+        task = before.answered(answer, status)
+        self._tasks[task_id] = task.model_copy(update={"answer": None})
+        if task_id in self._kept:
+            self._write(task)
+        return task
 
     def become(self, task_id: str, status: TaskStatus) -> None:
         """Change the status of a task that has its answer.
@@ -232,7 +248,7 @@ class UserTasks:
 
     def _write(self, task: UserTask) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
         except OSError as exc:
             raise ConfigError(f"cannot create {self.folder}: {exc.strerror}") from exc
         path = self._path(task.task_id)

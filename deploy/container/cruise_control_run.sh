@@ -38,6 +38,7 @@ configured() {
   fail "STRIMZI_KAFKA_BOOTSTRAP_SERVERS is not set; this script is for containers that Strimzi starts"
 
 # ---- settings of the custom resource
+given=" "
 if [ -f "$properties" ]; then
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in
@@ -47,6 +48,11 @@ if [ -f "$properties" ]; then
       case $name in
       *[!A-Z0-9_]*) fail "$properties: $key is not the name of a setting" ;;
       esac
+      # Of a key that is repeated, the last value counts, as in Java.
+      case $given in
+      *" $name "*) unset "$name" ;;
+      esac
+      eval "[ -n \"\${$name+set}\" ]" || given="$given$name "
       value=${line#*=}
       default "$name" "${value#"${value%%[![:space:]]*}"}"
       ;;

@@ -4,20 +4,25 @@ import contextlib
 import json
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from control.cruise_control import executing as execution_module
+from control.cruise_control import planning
 from control.cruise_control.answers import done
 from control.cruise_control.cruise_control import CruiseControl
-from control.cruise_control.executing import ORDER_VALID_S, outdated
+from control.cruise_control.executing import ORDER_VALID_S, STOPPED, Execution, outdated
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, parsed
-from control.cruise_control.user_tasks import TaskStatus, UserTasks
+from control.cruise_control.user_tasks import TaskStatus, UserTask, UserTasks
+from control.loop import questions
 from control.service.audit_log import read_audit
 from control.service.leadership import Standing
 from control.service.operator_actions import Action, ActionRequest
@@ -25,7 +30,9 @@ from control.service.pause_file import PauseFile, ServicePause
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from control.settings.trigger_table import TriggerTable
+from control.tasks.broker_marks import BrokerMark, MarkState, change_marks, marked
 from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.task_files import TaskFiles
 from executor.journal.run_history import past_runs
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
@@ -47,6 +54,33 @@ from tests.support.tui.terminals import LONG_S
 DRY = "rebalance?json=true&dryrun=true&verbose=true"
 ORDER = "rebalance?json=true&dryrun=false&verbose=true"
 CLIENT_NAME = "cruise-control:127.0.0.1"
+
+
+@dataclass
+class Gate:
+    """Lets plans wait while it is closed."""
+
+    opened: threading.Event
+    entered: threading.Event
+
+    def close(self) -> None:
+        self.opened.clear()
+        self.entered.clear()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    found = Gate(threading.Event(), threading.Event())
+    found.opened.set()
+
+    def gated(*args: Any, **options: Any) -> Any:
+        found.entered.set()
+        assert found.opened.wait(LONG_S)
+        return solve(*args, **options)
+
+    monkeypatch.setattr(planning, "solve", gated)
+    yield found
+    found.opened.set()
 
 
 def test_the_plan_of_the_dry_run_is_executed(start: Start, tmp_path: Path) -> None:
@@ -147,6 +181,88 @@ def test_brokers_are_emptied_by_a_task_with_the_same_plan(start: Start) -> None:
     site.until(lambda: str(site.parts.tasks.all()[1].status) == "Completed")
 
 
+EVEN = cluster([1, 2, 3] * 4, [MB] * 12)
+"""A cluster in which no move is worth its cost."""
+
+
+def mark_broker(
+    tmp_path: Path, broker: int, state: MarkState, cluster_id: str = "cluster-one"
+) -> None:
+    """Mark a broker as an earlier task does."""
+    mark = BrokerMark(
+        cluster_id=cluster_id,
+        broker=BrokerId(broker),
+        state=state,
+        at_ms=1,
+        by="ada",
+        reason=f"task earlier-{broker}",
+        task_id=f"earlier-{broker}",
+    )
+    change_marks(tmp_path, lambda marks: marked(marks, [mark]))
+
+
+def mark_removed(tmp_path: Path, cluster_id: str = "cluster-one") -> None:
+    """Mark broker 3 as an earlier removal does."""
+    mark_broker(tmp_path, 3, BrokerState.DRAINING, cluster_id)
+
+
+def test_a_broker_is_added_again_though_nothing_moves(start: Start, tmp_path: Path) -> None:
+    """The order was answered as completed, and the mark of the removal stayed."""
+    site = start(EVEN)
+    mark_removed(tmp_path)
+    query = "add_broker?json=true&brokerid=3&verbose=true"
+    assert result(site.client, "POST", f"{query}&dryrun=true").json["proposals"] == []
+    assert site.files.all() == []
+    reply = result(site.client, "POST", f"{query}&dryrun=false")
+    assert (reply.status, reply.json["proposals"]) == (200, [])
+    assert site.statuses("add_broker")[-1] == "InExecution"
+    (task,) = site.files.all()
+    assert task.plan is not None
+    assert (task.phase, task.plan.moves) == (TaskPhase.APPROVED, 0)
+    site.files.change(task.task_id, lambda of: of.entered(TaskPhase.DONE, 1))
+    site.parts.api.settle("cluster-one")
+    site.until(lambda: site.statuses("add_broker")[-1] == "Completed")
+
+
+def test_a_broker_without_a_mark_to_which_nothing_moves_needs_no_task(
+    start: Start, tmp_path: Path
+) -> None:
+    site = start(EVEN)
+    mark_removed(tmp_path, "another-cluster")
+    reply = result(site.client, "POST", "add_broker?json=true&brokerid=3&dryrun=false")
+    assert reply.status == 200, reply.text
+    assert site.statuses("add_broker") == ["Completed"]
+    assert site.files.all() == []
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "state"),
+    [("remove_broker", BrokerState.DRAINING), ("demote_broker", BrokerState.DEMOTED)],
+)
+def test_a_broker_that_holds_nothing_is_removed_or_demoted_by_a_task(
+    start: Start, endpoint: str, state: MarkState, tmp_path: Path
+) -> None:
+    """The order was answered as completed, and --auto filled the broker."""
+    site = start(cluster([1, 3] * 6, [MB] * 12))
+    query = f"{endpoint}?json=true&brokerid=2&verbose=true"
+    assert result(site.client, "POST", f"{query}&dryrun=true").json["proposals"] == []
+    assert site.files.all() == []
+    reply = result(site.client, "POST", f"{query}&dryrun=false")
+    assert (reply.status, reply.json["proposals"]) == (200, [])
+    assert site.statuses(endpoint)[-1] == "InExecution"
+    (task,) = site.files.all()
+    assert task.plan is not None
+    assert (task.phase, task.plan.moves) == (TaskPhase.APPROVED, 0)
+    site.files.change(task.task_id, lambda of: of.entered(TaskPhase.DONE, 1))
+    site.parts.api.settle("cluster-one")
+    site.until(lambda: site.statuses(endpoint)[-1] == "Completed")
+    # Once it is marked, the same again needs no task.
+    mark_broker(tmp_path, 2, state)
+    assert result(site.client, "POST", f"{query}&dryrun=false&reason=again").status == 200
+    assert site.statuses(endpoint)[-1] == "Completed"
+    assert len(site.files.all()) == 1
+
+
 def test_no_task_is_approved_where_plans_need_a_signature(start: Start) -> None:
     site = start(signed=lambda _plan_hash: None)
     reply = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
@@ -238,6 +354,41 @@ def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_orde
     assert site.actions.pause is None
 
 
+def test_the_plan_of_a_refused_order_is_not_executed_by_a_later_one(
+    start: Start, gate: Gate
+) -> None:
+    site = start()
+    site.actions.perform(Action.PAUSE, ActionRequest(by="eve"), PEER)
+    assert result(site.client, "POST", ORDER).status == 500
+    site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
+    gate.close()
+    gate.opened.set()
+    assert result(site.client, "POST", ORDER).status == 200
+    assert gate.entered.is_set()
+
+
+def test_the_plan_of_an_order_that_a_run_has_overtaken_is_not_executed_by_a_later_one(
+    start: Start, gate: Gate
+) -> None:
+    site = start()
+    gate.close()
+    with ThreadPoolExecutor(1) as pool:
+        overtaken = pool.submit(result, site.client, "POST", ORDER)
+        assert gate.entered.wait(LONG_S)
+        plan = solve(UNEVEN, Goals(), SolveLimits(work=1.0)).best
+        assert plan is not None
+        site.loop.order(plan, "eve")
+        gate.opened.set()
+        reply = overtaken.result()
+    assert (reply.status, "OngoingExecutionException" in reply.error) == (500, True)
+    site.executor.finish.set()
+    site.until(lambda: not site.loop.running)
+    gate.close()
+    gate.opened.set()
+    assert result(site.client, "POST", ORDER).status == 200
+    assert gate.entered.is_set()
+
+
 def test_a_standby_refuses_orders_before_a_task_is_written(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,9 +402,175 @@ def test_a_standby_refuses_orders_before_a_task_is_written(
     assert site.executor.plans == []
 
 
-def test_nothing_to_stop_is_no_error(start: Start) -> None:
-    reply = start().client.post("stop_proposal_execution?json=true&force_stop=true")
-    assert (reply.status, reply.json["message"]) == (200, "Proposal execution stopped.")
+@pytest.mark.parametrize(
+    ("endpoint", "query"), [("rebalance", "json=true"), ("remove_broker", "json=true&brokerid=2")]
+)
+def test_an_order_that_is_stopped_while_it_is_planned_does_not_begin(
+    endpoint: str, query: str, start: Start, gate: Gate, tmp_path: Path
+) -> None:
+    site = start()
+    gate.close()
+    with ThreadPoolExecutor(1) as pool:
+        order = pool.submit(site.client.post, f"{endpoint}?{query}&dryrun=false")
+        assert gate.entered.wait(LONG_S)
+        stopped = site.client.post("stop_proposal_execution?json=true")
+        (task,) = (t for t in site.parts.tasks.all() if t.endpoint == endpoint)
+        assert f"user task {task.task_id} does not begin" in stopped.json["message"]
+        assert site.statuses(endpoint) == ["CompletedWithError"]
+        gate.opened.set()
+        reply = order.result()
+    assert (reply.status, STOPPED in reply.error) == (500, True)
+    assert site.statuses(endpoint) == ["CompletedWithError"]
+    assert (site.loop.moving, [t for t in site.files.all() if t.is_open]) == (False, [])
+    # As a restart would read it.
+    assert UserTasks(tmp_path, time.time).read(task.task_id).answer == reply.json
+    again = result(site.client, "POST", f"{endpoint}?{query}&dryrun=false")
+    assert (again.status, site.actions.pause) == (200, None)
+
+
+def test_neither_a_stop_nor_the_status_of_orders_waits_for_a_plan(start: Start, gate: Gate) -> None:
+    site = start()
+    # So that the loop does not begin to work on the task.
+    site.loop.pause("paused")
+    first = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
+    assert first.status == 200, first.text
+    gate.close()
+    with ThreadPoolExecutor(1) as pool:
+        order = pool.submit(site.client.post, ORDER)
+        assert gate.entered.wait(LONG_S)
+        (task,) = site.files.all()
+        site.files.change(task.task_id, lambda of: of.entered(TaskPhase.DONE, 1))
+
+        def has_ended() -> bool:
+            site.parts.api.settle("cluster-one")
+            return site.statuses("remove_broker") == ["Completed"]
+
+        site.until(has_ended)
+        assert site.client.post("stop_proposal_execution?json=true").status == 200
+        gate.opened.set()
+        assert order.result().status == 500
+
+
+def test_a_stop_waits_for_no_other_request(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, both, answers = start(), threading.Barrier(3), threading.Event()
+
+    def hangs(*_: object) -> None:
+        both.wait(LONG_S)
+        assert answers.wait(LONG_S)
+
+    monkeypatch.setattr(site.parts.api._execution, "refuse_others", hangs)
+    monkeypatch.setattr(execution_module, "review", hangs)
+    with ThreadPoolExecutor(2) as pool:
+        review = pool.submit(site.client.post, "review?json=true&approve=1")
+        order = pool.submit(site.client.post, ORDER)
+        both.wait(LONG_S)
+        assert site.client.post("stop_proposal_execution?json=true").status == 200
+        answers.set()
+        assert (review.result().status, STOPPED in order.result().error) == (200, True)
+
+
+def test_an_order_that_is_stopped_behind_another_plan_does_not_begin(
+    start: Start, gate: Gate
+) -> None:
+    """As with two KafkaRebalances of Strimzi."""
+    site = start(block_s=0.05)
+    result(site.client, "POST", DRY)
+    gate.close()
+    other = site.client.post(f"{DRY}&excluded_topics=x")
+    assert (other.status, gate.entered.wait(LONG_S)) == (202, True)
+    order = site.client.post(ORDER)
+    assert order.status == 202
+    stopped = site.client.post("stop_proposal_execution?json=true")
+    assert f"user task {order.task_id} does not begin" in stopped.json["message"]
+    # Its answer waits for no other plan.
+    again = site.client.post(ORDER, User_Task_ID=order.task_id)
+    assert (again.status, STOPPED in again.error) == (500, True)
+    gate.opened.set()
+    site.until(lambda: site.statuses() == ["Completed", "Completed", "CompletedWithError"])
+    assert not site.loop.moving
+
+
+def test_an_order_that_came_before_a_stop_does_not_begin_after_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop is answered while the order is checked, before it has a user task."""
+    site, stops = start(), list[Any]()
+    refuse = Execution.refuse_now
+
+    def stopped_meanwhile(execution: Execution) -> None:
+        stops.append(site.client.post("stop_proposal_execution?json=true"))
+        refuse(execution)
+
+    monkeypatch.setattr(Execution, "refuse_now", stopped_meanwhile)
+    reply = result(site.client, "POST", ORDER)
+    assert [stop.status for stop in stops] == [200]
+    assert (reply.status, STOPPED in reply.error) == (500, True)
+    assert not site.loop.moving
+
+
+def test_nothing_to_stop_is_no_error(start: Start, tmp_path: Path) -> None:
+    site = start()
+    reply = site.client.post("stop_proposal_execution?json=true&force_stop=true")
+    message = "no run is in progress; no run starts until you run plimsoll ctl resume"
+    assert (reply.status, reply.json["message"]) == (200, f"Proposal execution stopped: {message}.")
+    # Whether or not a run has ended just before, the service is paused, which is on record.
+    assert site.actions.pause is not None
+    assert site.actions.pause.by == CLIENT_NAME
+    assert [(r.action, r.outcome, r.by, r.message) for r in read_audit(tmp_path)] == [
+        ("abort", "requested", CLIENT_NAME, ""),
+        ("abort", "done", CLIENT_NAME, message),
+    ]
+    assert f"{CLIENT_NAME}: abort: {message}" in [line.text for line in site.loop.view.log]
+
+
+def test_a_service_that_stands_by_does_not_answer_that_it_has_stopped(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = start()
+    standing = Standing(leads=False, leader="b", message="b leads", trouble="", other_policy=False)
+    monkeypatch.setattr(ServiceState, "standing", standing)
+    reply = site.client.post("stop_proposal_execution?json=true")
+    assert (reply.status, "b leads; ask the one that leads" in reply.error) == (500, True)
+    assert site.actions.pause is None
+
+
+def test_a_stop_does_not_wait_for_an_archive_that_hangs(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, answers = start(), threading.Event()
+    # So that the loop does not begin to work on the task.
+    site.loop.pause("paused")
+    reply = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
+    assert reply.status == 200, reply.text
+    monkeypatch.setattr(execution_module, "TASKS_S", 0.05)
+    monkeypatch.setattr(TaskFiles, "is_worked_on", lambda *_: not answers.wait(LONG_S))
+    stopped = site.client.post("stop_proposal_execution?json=true")
+    words = "the archive does not answer; tasks on brokers wait with all runs"
+    assert (stopped.status, words in stopped.json["message"]) == (200, True)
+    answers.set()
+    (task,) = site.files.all()
+    site.until(lambda: site.files.read(task.task_id).stopped_by == CLIENT_NAME)
+
+
+def test_an_approval_whose_run_has_not_begun_is_taken_back_by_a_stop(
+    start: Start, tmp_path: Path
+) -> None:
+    site = start(ASKS, TriggerTable())
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    assert site.loop.question is not None
+    plan_hash = site.loop.question.plan_hash
+    # Keeps the loop from starting it.
+    site.actions.perform(Action.PAUSE, ActionRequest(by="eve"), PEER)
+    questions.approve(tmp_path, plan_hash, "eve", int(1000 * time.time()))
+    stopped = site.client.post("stop_proposal_execution?json=true")
+    assert f"plan {plan_hash[:12]} waits for approval again" in stopped.json["message"]
+    site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
+    for _ in range(2):
+        # The same again, which shows that the loop has had a turn.
+        site.observer.snapshots[:] = [same := constrained(cluster([1, 2, 3], [MB] * 3), a=1)]
+        site.until(lambda expected=same: site.loop.view.snapshot is expected)  # type: ignore[misc]
+    (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
+    assert (row["Status"], site.loop.moving) == ("PENDING_REVIEW", False)
 
 
 def test_a_client_that_may_only_read_stops_nothing(tmp_path: Path) -> None:
@@ -323,17 +640,24 @@ def test_simultaneous_orders_execute_once(start: Start) -> None:
     assert len(site.executor.plans) == 1
 
 
-def test_an_order_that_is_kept_back_waits_for_a_persons_pause_without_filling_the_audit_log(
-    start: Start, tmp_path: Path
-) -> None:
+def kept_back(folder: Path) -> UserTask:
+    """An order in execution that a crash kept back, while a person has paused the service."""
     request = parsed(ENDPOINTS["rebalance"], [("dryrun", "false")], "/rebalance")
     plan = solve(UNEVEN, Goals(), SolveLimits(work=1.0)).best
     assert plan is not None
-    PauseFile(tmp_path).write(ServicePause(at_ms=1, by="eve"))
-    tasks = UserTasks(tmp_path, time.time)
+    PauseFile(folder).write(ServicePause(at_ms=1, by="eve"))
+    tasks = UserTasks(folder, time.time)
     task = tasks.begin(request, "10.0.0.1", kept=True)
-    KeptPlans(tmp_path).keep(request, plan, task.task_id, int(1000 * time.time()), None)
+    KeptPlans(folder).keep(request, plan, task.task_id, int(1000 * time.time()), None)
     tasks.end(task.task_id, done({}), TaskStatus.EXECUTING, plan_hash=plan.hash)
+    (kept,) = tasks.all()
+    return kept
+
+
+def test_an_order_that_is_kept_back_waits_for_a_persons_pause_without_filling_the_audit_log(
+    start: Start, tmp_path: Path
+) -> None:
+    kept_back(tmp_path)
     site = start()
     before = site.parts.api._settle_at_s
     site.until(lambda: site.parts.api._settle_at_s > before)
@@ -341,6 +665,19 @@ def test_an_order_that_is_kept_back_waits_for_a_persons_pause_without_filling_th
     site.executor.finish.set()
     site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
     site.until(lambda: len(site.executor.plans) == 1)
+
+
+def test_an_order_that_is_kept_back_is_stopped(start: Start, tmp_path: Path) -> None:
+    task = kept_back(tmp_path)
+    site = start()
+    stopped = site.client.post("stop_proposal_execution?json=true")
+    assert f"user task {task.task_id} does not begin" in stopped.json["message"]
+    assert site.statuses() == ["CompletedWithError"]
+    site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
+    execution = site.parts.api._execution
+    # What has been read before the stop is not given, either.
+    execution._again(execution._needed(), task)
+    assert not site.loop.moving
 
 
 def test_an_order_from_long_ago_is_not_executed(start: Start, tmp_path: Path) -> None:
@@ -468,13 +805,24 @@ def test_an_order_with_the_id_of_an_approved_plan_is_answered_with_its_run(start
     assert site.statuses() == ["InExecution"]
     found = site.client.get("state?json=true&substates=executor").json["ExecutorState"]
     assert found["triggeredUserTaskId"] == reply.task_id
+    # As it is asked for while the same run is in progress.
+    site.observer.snapshots[:] = [half := constrained(cluster([1, 1, 3], [MB] * 3), a=1)]
+    site.until(lambda: site.loop.view.snapshot is half)
+    meanwhile = result(site.client, "POST", f"{order}&reason=meanwhile")
+    assert meanwhile.status == 200, meanwhile.text
+    assert meanwhile.json["proposals"] == reply.json["proposals"]
+    site.observer.snapshots[:] = [other := constrained(cluster([1, 3, 3], [MB] * 3), a=1)]
+    site.until(lambda: site.loop.view.snapshot is other)
+    changed = result(site.client, "POST", f"{order}&reason=changed")
+    assert (changed.status, "orders-1 has other replicas" in changed.error) == (500, True)
     # Once the replicas lie where the plan has them, no other plan takes its place.
     site.observer.snapshots[:] = [moved := constrained(cluster([1] * 3, [MB] * 3), a=1)]
     site.executor.finish.set()
 
     def has_ended() -> bool:
         site.parts.api.settle("cluster-one")
-        return site.statuses() == ["Completed"] and site.loop.view.snapshot is moved
+        ended = site.statuses() == ["Completed", "Completed", "CompletedWithError"]
+        return ended and site.loop.view.snapshot is moved
 
     site.until(has_ended)
     late = result(site.client, "POST", f"{order}&reason=late")

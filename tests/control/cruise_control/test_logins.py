@@ -13,9 +13,9 @@ import pytest
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.requests import ENDPOINTS
 from control.loop.questions import check_name
-from control.service.credentials_file import read_credentials
+from control.service.credentials_file import logins_of
 from control.service.http_access import HttpAccess
-from control.service.logins import Logins, Role
+from control.service.logins import Role
 from control.service.operator_actions import client_name
 from control.service.server_tls import ServerTls
 from control.service.service_state import ServiceState
@@ -50,7 +50,7 @@ def client(parts: CruiseControl, tmp_path: Path) -> Iterator[CruiseClient]:
     users = tmp_path / "cruise-control.authFile"
     users.write_text(USERS)
     users.chmod(0o600)
-    access = HttpAccess(ServerTls(certificate, None), Logins(users, read_credentials))
+    access = HttpAccess(ServerTls(certificate, None), logins_of(users))
     trusted = ssl.create_default_context(cafile=authority.write(tmp_path / "ca.pem"))
     with served(parts, access, trusted) as found:
         yield found
@@ -66,6 +66,14 @@ def test_without_a_login_nothing_is_answered(client: CruiseClient, login: str) -
         assert reply.status == 401
         assert reply.headers["www-authenticate"].startswith("Basic realm=")
     assert client.post("rebalance?json=true&dryrun=false", **headers).status == 401
+
+
+def test_roles_are_named_as_in_the_file_of_the_logins(client: CruiseClient) -> None:
+    refused = client.post("rebalance?dryrun=false", Authorization=AUDITOR)
+    assert (refused.status, refused.text) == (
+        403,
+        "auditor has the role VIEWER; this needs the role ADMIN\n",
+    )
 
 
 def test_each_role_has_the_endpoints_that_it_has_in_cruise_control(client: CruiseClient) -> None:
@@ -109,7 +117,7 @@ def test_cccli_logs_in_with_what_netrc_has(
     netrc.write_text(line if password else "")
     for file in (users, netrc):
         file.chmod(0o600)
-    with served(parts, HttpAccess(None, Logins(users, read_credentials))) as client:
+    with served(parts, HttpAccess(None, logins_of(users))) as client:
         run = subprocess.run(
             [CCCLI, "-a", f"127.0.0.1:{client.address.port}", "state", "--json", "true"],
             capture_output=True,

@@ -374,6 +374,9 @@ def test_text_is_the_default(
     assert "ExecutorState: {state: NO_TASK_IN_PROGRESS}\n" in client.get("state").text
     bad = client.get("load?x=1")
     assert bad.text == "Unrecognized endpoint parameters in LOAD GET request: [x].\n"
+    first, second = client.post("state").text.splitlines()
+    assert first == "Unrecognized endpoint in request '/state'"
+    assert second.startswith("Supported POST endpoints: [")
     assert text_of({"version": 1, "message": "a\x1b[2J"}) == "message: a\\x1b[2J\n"
 
 

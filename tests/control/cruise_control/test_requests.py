@@ -14,7 +14,7 @@ import pytest
 from control.cruise_control import requests
 from control.cruise_control.answers import done, error
 from control.cruise_control.cruise_control import CruiseControl
-from control.cruise_control.requests import ENDPOINTS
+from control.cruise_control.requests import ENDPOINTS, BadRequest, matching
 from control.cruise_control.user_tasks import (
     MOST_KEPT,
     TaskStatus,
@@ -23,6 +23,7 @@ from control.cruise_control.user_tasks import (
     tasks_document,
 )
 from control.service.service_state import ServiceState
+from model.names import Names
 from tests.control.cruise_control.test_reads import UNEVEN, seen
 from tests.support.control.cruise_bench import CruiseClient
 from tests.support.control.cruise_schema import check
@@ -347,3 +348,10 @@ def test_old_tasks_are_forgotten_with_their_files(tmp_path: Path) -> None:
     assert active.task_id in ids
     assert len(ids) == MOST_KEPT + 2
     assert {p.name.partition(".")[0] for p in tasks.folder.iterdir()} == ids
+
+
+def test_an_expression_that_takes_long_for_all_topics_is_refused() -> None:
+    topics = [f"{'a' * 240}-{i}" for i in range(10_000)]
+    assert matching(Names(regex=(".*-9{2,3}",)), topics).nonzero()[0].tolist() == [99, 999]
+    with pytest.raises(BadRequest, match=r"more than 0.05 s of CPU for 10,000 topics; simplify"):
+        matching(Names(regex=("((a?){30}){30}b",)), topics, most_s=0.05)

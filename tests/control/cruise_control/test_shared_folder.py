@@ -284,6 +284,71 @@ def test_a_service_that_leads_writes_what_it_could_not_once_the_bucket_is_back(
         assert found == {f"{task.task_id}.task.json"}
 
 
+def test_files_from_before_a_service_led_are_in_the_archive_once_it_does(
+    tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan from before there was a standby, and one before the leader has caught up."""
+    bucket = Bucket(place(endpoint))
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=0.1)).best
+    assert plan is not None
+    task = UserTasks(tmp_path, time.time).begin(REQUEST, "x", kept=True)
+    KeptPlans(tmp_path).keep(REQUEST, plan, task.task_id, 1, None)
+    names, puts = set[str](), list[str]()
+    with SharedFolder(tmp_path / "b" / FOLDER, bucket) as reader:
+        reader.of_cluster(UNEVEN.header.cluster_id)
+
+        def read() -> set[str]:
+            names.clear()
+            reader.refresh(names.update)
+            reader.flush()
+            return names
+
+        with CruiseControl(tmp_path, ServiceState(), bucket=bucket) as site:
+            early = site.tasks.begin(REQUEST, "x", kept=True)
+            site.see(replace(CONNECTING, snapshot=UNEVEN))
+            assert site._caught_up.wait(FLUSH_S)
+            assert site._shared is not None
+            site._shared.flush()
+            assert len(read()) == 4
+            tasks = {f"{of.task_id}.task.json" for of in (task, early)}
+            assert names > tasks
+        kept = KeptPlans(tmp_path / "b").find(REQUEST)
+        assert kept is not None
+        assert kept[1] == plan
+        # After a restart, nothing is written twice.
+        put_in = SharedFolder._put_in
+
+        def counted(of: SharedFolder, slot: str, name: str, body: bytes) -> str | None:
+            puts.append(name)
+            return put_in(of, slot, name, body)
+
+        monkeypatch.setattr(SharedFolder, "_put_in", counted)
+        with CruiseControl(tmp_path, ServiceState(), bucket=bucket) as site:
+            site.see(replace(CONNECTING, snapshot=UNEVEN))
+            assert site._caught_up.wait(FLUSH_S)
+        assert puts == []
+
+
+def test_a_plan_that_was_forgotten_before_a_service_led_is_forgotten_by_others(
+    hosts: Hosts,
+) -> None:
+    a, b = hosts()
+    a.lead()
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=0.1)).best
+    assert plan is not None
+    a.kept.keep(REQUEST, plan, "x", 1, None)
+    a.shared.flush()
+    assert len(b.refreshed()) == 2
+    a.shared.writes = False
+    a.kept.forget(REQUEST)
+    a.shared.refresh(lambda _names: a.shared.lead())
+    for _ in range(2):
+        # The writing begins after the reading has ended.
+        a.shared.flush()
+    assert len(b.refreshed()) == 1
+    assert b.kept.find(REQUEST) is None
+
+
 def test_a_bucket_that_hangs_is_asked_once_and_a_service_that_stands_by_does_not_write(
     tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
