@@ -45,5 +45,20 @@ def bytes_wait_s(limits: AutoLimits, runs: "Sequence[RunUsage]", now_ms: int, ne
     return wait_s
 
 
+def runs_left(limits: AutoLimits, runs: "Sequence[RunUsage]", now_ms: int) -> int | None:
+    """Runs that `runs_per_day` allows now; None without that limit."""
+    if limits.runs_per_day is None:
+        return None
+    return max(0, limits.runs_per_day - len(runs_of_the_day(runs, now_ms)))
+
+
+def bytes_left(limits: AutoLimits, runs: "Sequence[RunUsage]", now_ms: int) -> int | None:
+    """Bytes that `bytes_per_day` allows now; None without that limit."""
+    if limits.bytes_per_day is None:
+        return None
+    copied = sum(run.bytes_copied for run in runs_of_the_day(runs, now_ms))
+    return max(0, limits.bytes_per_day - copied)
+
+
 def _expires_s(run: "RunUsage", now_ms: int) -> float:
     return max(1.0, DAY_S - (now_ms - run.started_at_ms) / 1000)

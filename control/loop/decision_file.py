@@ -19,7 +19,7 @@ from control.loop.policy import Decision, DecisionInputs, earliest_change_s
 from model.bounded import END_MS, open_regular
 from model.errors import ConfigError
 from model.file_locks import is_held, locked_file
-from model.files import FileModel, replace_file
+from model.files import FileModel, make_folder, replace_file
 from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.units import count_text
@@ -165,7 +165,7 @@ class DecisionFile:
                 os.utime(self._lock, (seconds, seconds))
 
     def _lock_file(self, cluster_id: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         file = locked_file(_lock_path(self.path.parent, cluster_id))
         if file is not None:
             with file:
@@ -187,7 +187,8 @@ class DecisionFile:
             self._failed = True
 
     def _append(self, record: DecisionRecord) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.parent.is_dir():
+            make_folder(self.path.parent)
         if self._lines is None:
             self._lines = len(_lines(self.path, MOST_LINES))
         if self._lines >= MOST_LINES:

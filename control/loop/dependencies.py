@@ -31,9 +31,11 @@ from model.stop_rules import StopRules
 
 if TYPE_CHECKING:
     from control.loop.policy import Decision, DecisionInputs
+    from control.service.auto_watch import AutoWatch
     from control.tasks.operator_tasks import OperatorTasks
     from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
+    from solver.report.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +305,8 @@ class LoopParts:
     """The tasks that `--auto` continues; None for none."""
     operator_tasks: "OperatorTasks | None" = None
     """The tasks on brokers, for a person at a screen; None where there are none."""
+    auto_watch: "AutoWatch | None" = None
+    """What another process decides about the cluster, for the same; None where none can."""
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     """Called with every decision and its reason, by the loop's thread."""
     beat: Callable[[], None] | None = None
@@ -331,6 +335,8 @@ class LoopWatcher:
     modelled: Callable[[float], None] | None = None
     stands_by: Callable[[], str] | None = None
     """As in `LoopParts`."""
+    solved: "Callable[[Result], None] | None" = None
+    """Hears of the plans of tasks on brokers."""
 
 
 UNWATCHED: Final = LoopWatcher()

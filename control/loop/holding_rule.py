@@ -52,6 +52,20 @@ def holding_rule(facts: DecisionInputs, step: Decision) -> str:
             return f"{facts.pursued[0].trigger} = ask"
 
 
+def long_wait_rule(facts: DecisionInputs, step: Decision) -> str:
+    """The rule that holds back a run for longer than a confirmation takes; empty for none.
+
+    A dead broker that may return is no such rule: only a process that stays sees it wait.
+    """
+    waits = {
+        "schedule": facts.opens_in_s,
+        "runs_per_day": facts.runs_wait_s,
+        "bytes_per_day": facts.bytes_wait_s,
+    }
+    rule = holding_rule(facts, step)
+    return rule if waits.get(rule, 0.0) > facts.limits.confirm else ""
+
+
 def _settling_rule(facts: DecisionInputs) -> str:
     if facts.ahead_s > AHEAD_S:
         return AHEAD

@@ -8,9 +8,9 @@ from typing import Final
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.snapshot.snapshot import Count, Resource
+from model.snapshot.snapshot import Count, Resource, dimension_words
 from model.snapshot.steadiness import Steadiness
-from model.units import percent_text, seconds_text
+from model.units import seconds_text, share_text
 
 BURST_S: Final = 10.5
 """A burst of less than 10 s moves nothing; half a second more, since samples are a second
@@ -112,7 +112,7 @@ def confidence_text(steadiness: Steadiness | None) -> str:
     error = CONFIDENCE * max(steadiness.noise.values())
     if not math.isfinite(error):
         return f"{span}, too short to tell their noise"
-    return f"{span}, those of brokers within ± {percent_text(error)}"
+    return f"{span}, those of brokers within ± {share_text(error)}"
 
 
 def noise_of_objective(
@@ -164,9 +164,9 @@ def uncertain_text(evaluation: Evaluation, goals: Goals, noise: Mapping[BrokerId
         zip(errors, found, strict=True), key=lambda pair: abs(pair[1].deviation) - pair[0]
     )
     return (
-        f"{surest.dimension} of broker {surest.broker} deviates by "
-        f"{percent_text(surest.deviation)} ± {percent_text(error)}, the tolerance is "
-        f"{percent_text(surest.tolerance)}; measuring further"
+        f"{dimension_words(surest.dimension)} of broker {surest.broker} deviates by "
+        f"{share_text(surest.deviation)} ± {share_text(error)}, the tolerance is "
+        f"{share_text(surest.tolerance)}; measuring further"
     )
 
 

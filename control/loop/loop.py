@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
-from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
+from control.loop.day_limits import DAY_S, bytes_left, bytes_wait_s, runs_left, runs_wait_s
 from control.loop.decision_file import DecisionFile, clock_text, record_of, when_text
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import (
@@ -27,7 +27,7 @@ from control.loop.dependencies import (
     TaskSite,
     WorkInterrupted,
 )
-from control.loop.holding_rule import holding_rule
+from control.loop.holding_rule import holding_rule, long_wait_rule
 from control.loop.load_shift import LoadShift, confidence_text, level_age_s, noise_of_objective
 from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
@@ -39,6 +39,7 @@ from control.loop.policy import (
     after_result,
     ahead_words,
     next_step,
+    will_replace,
 )
 from control.loop.previous_runs import PreviousRuns
 from control.loop.questions import PlanAnswer, Question, Questions
@@ -52,7 +53,7 @@ from control.planning.efforts import goals_at
 from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs, loads_of
 from control.planning.plan_needs import plan_needs
 from control.planning.planner_thread import Proposals
-from control.planning.slow_brokers import relieving, with_slow
+from control.planning.slow_brokers import relieving, slow_among, with_slow
 from control.planning.staging import staged
 from control.planning.validate import with_moves
 from control.settings.auto_limits import AutoLimits, tightened
@@ -86,6 +87,7 @@ from model.units import count_text, seconds_text
 from solver.report.result import Result
 
 if TYPE_CHECKING:
+    from control.service.auto_watch import AutoWatch
     from control.tasks.operator_tasks import OperatorTasks
     from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
@@ -131,6 +133,11 @@ WITHDRAWING: Final = {
 }
 """Decisions that withdraw the waiting plan, and why."""
 
+OF_EARLIER: Final = WITHDRAWING | dict.fromkeys(
+    (Decision.PLAN, Decision.HOLD), "run --auto has begun again and makes a new plan"
+)
+"""The same for a plan of an earlier process."""
+
 
 RELOADED: Final = "the settings that it was made by changed"
 """Why a reload withdraws the waiting plan."""
@@ -170,11 +177,7 @@ class Loop(Closing):
         self._records = parts.records or JournalledRuns(settings.journal_dir)
         recorded = settings.decisions_dir if settings.mode is Mode.AUTO else None
         self._decisions = None if recorded is None else DecisionFile(recorded)
-        self._questions = (
-            None
-            if recorded is None
-            else Questions(recorded, self._warner(LogEvent.QUESTION_FAILED))
-        )
+        self._questions = None if recorded is None else Questions(recorded, self.warn)
         self._restored = False
         """Whether the question of an earlier process has been looked for."""
         self.leave_question = False
@@ -303,7 +306,7 @@ class Loop(Closing):
                 cluster_name=self.settings.name or cluster,
                 bootstrap=self.settings.bootstrap,
                 message=state.message,
-                brokers=state.brokers,
+                brokers=slow_among(state.brokers, state.slow),
                 replication=state.replication,
                 snapshot=state.snapshot,
                 evaluation=state.evaluation,
@@ -338,6 +341,11 @@ class Loop(Closing):
         return self._state.failure
 
     @property
+    def held_up(self) -> str:
+        """Why `--auto` starts no run for longer than a confirmation takes; empty where it may."""
+        return self._state.held_up
+
+    @property
     def question(self) -> Question | None:
         """The plan of `--auto` that waits for a person; None without one."""
         return None if self._questions is None else self._questions.waiting
@@ -367,6 +375,16 @@ class Loop(Closing):
         if wait:
             with self._changed:
                 pass
+
+    def await_turn(self, timeout_s: float) -> bool:
+        """Wait until a run that has begun before the last pause is in progress, or ended.
+
+        Returns whether that is so, which a busy loop may delay for longer than `timeout_s`.
+        """
+        if not self._changed.acquire(timeout=timeout_s):
+            return False
+        self._changed.release()
+        return True
 
     def unpause(self) -> None:
         """End a pause."""
@@ -456,6 +474,11 @@ class Loop(Closing):
     def tasks(self) -> "OperatorTasks | None":
         """The tasks on brokers, for a person; None where there are none."""
         return self._parts.operator_tasks
+
+    @property
+    def auto_watch(self) -> "AutoWatch | None":
+        """What another process decides about the cluster; None where none can."""
+        return self._parts.auto_watch
 
     def work_on(self, task: OpenTask) -> None:
         """Start the work on a task because a person asks for it; return at once.
@@ -784,6 +807,7 @@ class Loop(Closing):
                 reason = "; ".join(filter(None, (reason, unknown)))
             status = after_decision(step, reason, state.evaluation, result)
             self._rule(status, again, (step, holding_rule(facts, step), words))
+            state.held_up = status.message if long_wait_rule(facts, step) else ""
 
     def _rule(self, status: Status, again: str, ruled: tuple[Decision, str, str]) -> None:
         """Enter the phase of a decision; logs it where the rule is another within a phase.
@@ -921,11 +945,21 @@ class Loop(Closing):
             return False
         if not self._restored:
             self._restored = True
-            seen, answers = self._state.snapshot.header.cluster_id, not self.paused
-            found = asked.restore(seen, self._now_ms(), answers=answers)
+            asked.restore(self._state.snapshot.header.cluster_id, self._now_ms(), answers=False)
+        if asked.is_restored and asked.is_approved:
+            # A pause holds back its run, and nothing else may take its place meanwhile.
+            found = None if self.paused else asked.restored_approval()
             if found is not None:
                 self._start_approved(*found)
-                return True
+            return found is not None
+        question = asked.waiting
+        if question is not None and (by := asked.rejection()):
+            self.note(
+                f"plan {question.plan_hash[:12]} rejected by {by}; it is not asked for again",
+                LogEvent.PLAN_REJECTED,
+                plan_hash=question.plan_hash,
+            )
+        self._withdraw_if_invalid(asked, facts, step)
         if step in (Decision.ASK, Decision.REFUSE) and plan is not None:
             trigger = next((need.trigger.value for need in facts.pursued), "")
             if asked.ask(plan, trigger, reason, self._now_ms()):
@@ -935,32 +969,47 @@ class Loop(Closing):
                     level="warning",
                     plan_hash=plan.hash,
                 )
-            if by := asked.rejection():
-                self.note(
-                    f"plan {plan.hash[:12]} rejected by {by}; it is not asked for again",
-                    LogEvent.PLAN_REJECTED,
-                    plan_hash=plan.hash,
-                )
-            if asked.rejected_by:
-                return False
-            approval = None if self.paused else asked.approval()
-            if approval is not None:
-                self._approve(plan, approval.by)
-                return True
-        elif step in WITHDRAWING and (question := asked.waiting) is not None:
-            asked.withdraw(WITHDRAWING[step])
+        if self.paused or asked.is_restored or plan is None:
+            return False
+        # In every step that leaves the plan valid: what a person approves waits for no rule.
+        approval = asked.approval()
+        if approval is not None:
+            self._approve(plan, approval.by)
+        return approval is not None
+
+    def _withdraw_if_invalid(self, asked: Questions, facts: DecisionInputs, step: Decision) -> None:
+        """Withdraw the waiting plan once it is outdated, replaced or no longer needed."""
+        question, plan = asked.waiting, facts.plan
+        if question is None:
+            return
+        if asked.is_restored:
+            why = OF_EARLIER.get(step, "")
+        elif plan is None:
+            why = WITHDRAWING.get(step, "a run has begun since it was made")
+        elif plan.hash != question.plan_hash:
+            why = "a newer plan replaced it"
+        elif facts.outdated and step not in (Decision.REST, Decision.IGNORE):
+            why = f"the cluster changed: {'; '.join(self.proposals.shown[1].changes)}"
+        else:
+            why = WITHDRAWING[Decision.PLAN] if will_replace(facts) else WITHDRAWING.get(step, "")
+        if why:
+            asked.withdraw(why)
             self.note(
-                f"the waiting plan is withdrawn: {WITHDRAWING[step]}",
+                f"the waiting plan is withdrawn: {why}",
                 LogEvent.PLAN_WITHDRAWN,
                 plan_hash=question.plan_hash,
             )
-        return False
 
     def _start_approved(self, plan: Plan, approval: PlanAnswer) -> None:
-        """Start a plan that was approved between two processes; its run checks the cluster."""
+        """Start an earlier process's plan that was approved; its run checks the cluster."""
         self._note_approved(plan, approval.by)
+        # No trigger of `--auto` may end it as one of its own.
+        self._state.auto_run = None
         message = f"executing plan {plan.hash[:12]}"
-        self._begin_run(message, lambda: self._runner.start(plan, approval.by), plan.hash)
+        try:
+            self._begin_run(message, lambda: self._runner.start(plan, approval.by), plan.hash)
+        except (ConfigError, GuardrailRefused) as exc:
+            self._failed(exc)
 
     def _hold_unless(self, useful: bool) -> None:
         """Let triggers that ask have their plan if those that act have none of use."""
@@ -1207,6 +1256,8 @@ class Loop(Closing):
                 self._now_ms(),
                 (plan.bytes_to_copy or 0) if plan is not None else 0,
             ),
+            runs_left=runs_left(self._policy.limits, state.day, self._now_ms()),
+            bytes_left=bytes_left(self._policy.limits, state.day, self._now_ms()),
             paused=self.paused,
         )
         since = (state.needed_since_s.get(need.reason, now_s) for need in facts.pursued)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from control.loop.load_shift import BURST_S, PATIENCE_S, PREPARE_S, LoadShift
 from control.loop.oscillation import Oscillation
+from control.loop.questions import approve_words
 from control.loop.view import Mode, Phase
 from control.planning.plan_needs import PlanNeed, Reason
 from control.planning.validate import spread_text
@@ -125,6 +126,10 @@ class DecisionInputs:
     """Time until `runs_per_day` allows another run."""
     bytes_wait_s: float = 0.0
     """Time until `bytes_per_day` allows a run of the plan."""
+    runs_left: int | None = None
+    """Runs that `runs_per_day` allows now; None without that limit, or where nothing is counted."""
+    bytes_left: int | None = None
+    """Bytes that `bytes_per_day` allows now; None as above."""
     paused: str = ""
     """Who has paused `--auto`, and how it continues; empty without a pause."""
 
@@ -219,6 +224,11 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     if facts.answered and facts.fits:
         return Decision.HOLD, ""
     return _plan(facts, "; ".join(need.message for need in facts.pursued))
+
+
+def will_replace(facts: DecisionInputs) -> bool:
+    """Whether another plan is made as soon as brokers are stable and the next solve is due."""
+    return next_step(replace(facts, quiet_in_s=0.0, solve_in_s=0.0))[0] is Decision.PLAN
 
 
 def earliest_change_s(facts: DecisionInputs, step: Decision) -> float:
@@ -340,7 +350,7 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
     reasons = refusals(plan, facts.limits, repairs=facts.repairs)
     if not facts.acts:
         # Like an operator's, a waiting plan is not replaced by time or by noise.
-        words = f"{asked_words(facts)}; plimsoll approve {plan.hash[:12]} executes the plan"
+        words = f"{asked_words(facts)}{approve_words(plan.hash)}"
         return Decision.ASK, "; ".join((words, *reasons))
     if not reasons:
         return _unless_held(facts)

@@ -49,6 +49,11 @@ _log = logging.getLogger("plimsoll.control")
 T = TypeVar("T", bound=VersionedModel)
 
 
+def approve_words(plan_hash: str) -> str:
+    """How a person approves a plan, as the end of a reason."""
+    return f"; plimsoll approve {plan_hash[:12]} executes the plan"
+
+
 class QuestionState(StrEnum):
     """What became of a question."""
 
@@ -79,6 +84,11 @@ class Question(VersionedModel):
     closed: str = ""
     """Who approved or rejected it, or why it was withdrawn."""
 
+    @property
+    def why(self) -> str:
+        """The reason, without the command that approves the plan."""
+        return self.reason.replace(approve_words(self.plan_hash), "")
+
     def is_due(self, now_ms: int) -> bool:
         """Whether it still waits and is not too old; a clock set back makes none too old."""
         fresh = now_ms - self.asked_at_ms < 1000 * VALID_S
@@ -103,13 +113,16 @@ class PlanAnswer(VersionedModel):
 class Questions:
     """The loop's question: at most one; used by the loop's thread alone.
 
-    What cannot be written is reported in the log; then nobody can approve it from a shell.
+    What cannot be written is reported in the log; then nobody can approve it from a shell. So is
+    an approval that is dropped, with the reason.
     """
 
-    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str, LogEvent], None]) -> None:
         """folder: the state folder. warn: writes a warning to the loop's log."""
         self._folder, self._warn = folder / FOLDER, warn
         self.waiting: Question | None = None
+        self.is_restored = False
+        """Whether it is the question of an earlier process, whose plan is in its file alone."""
         self._asked = ""
         """Hash of the plan that was asked for last."""
         self.rejected_by = ""
@@ -118,6 +131,7 @@ class Questions:
     def continue_from(self, before: Self) -> None:
         """Continue with the question of a loop of this process that has ended."""
         self.waiting = before.waiting
+        self.is_restored = before.is_restored
         self._asked, self.rejected_by = before._asked, before.rejected_by
 
     def ask(self, plan: Plan, trigger: str, reason: str, now_ms: int) -> bool:
@@ -126,6 +140,7 @@ class Questions:
         A plan that was rejected, by this process or an earlier one, is not asked for again.
         """
         if self.waiting is not None and self.waiting.plan_hash == plan.hash:
+            self.is_restored = False
             return False
         if self._asked == plan.hash and self.rejected_by:
             return False
@@ -152,19 +167,24 @@ class Questions:
             self._write(question)
             _forget_old(self._folder)
         except (ConfigError, OSError) as exc:
-            self._warn(f"plan {plan.hash[:12]} cannot be approved from another shell: {exc}")
+            self._warn(
+                f"plan {plan.hash[:12]} cannot be approved from another shell: {exc}",
+                LogEvent.QUESTION_FAILED,
+            )
         return True
 
     def withdraw(self, why: str) -> bool:
         """Close the question; False if there is none."""
         return self._close(QuestionState.WITHDRAWN, why)
 
+    @property
+    def is_approved(self) -> bool:
+        """Whether the waiting plan has an approval that was not taken yet."""
+        return self._approval_of(self.waiting) is not None
+
     def approval(self) -> PlanAnswer | None:
         """Take the approval of the waiting plan, if there is one; it is valid once."""
-        question = self.waiting
-        if question is None:
-            return None
-        found = answered_by(self._folder.parent, question)
+        found = self._approval_of(self.waiting)
         if found is None:
             return None
         self._close(QuestionState.APPROVED, found.by)
@@ -193,21 +213,25 @@ class Questions:
             if question.cluster_id != cluster_id or question.state is not QuestionState.WAITING:
                 continue
             if self.waiting is not None or not question.is_due(now_ms):
-                self._write_quietly(_closed(question, QuestionState.WITHDRAWN, "it was too old"))
+                newer = self.waiting is not None
+                why = "a newer plan replaced it" if newer else "it was too old"
+                self._write_quietly(_closed(question, QuestionState.WITHDRAWN, why))
                 continue
-            self.waiting = question
+            self.waiting, self.is_restored = question, True
         self.rejection()
-        return self._restored(cluster_id) if answers else None
+        return self.restored_approval() if answers else None
 
-    def _restored(self, cluster_id: str) -> tuple[Plan, PlanAnswer] | None:
-        if self.waiting is None:
+    def restored_approval(self) -> tuple[Plan, PlanAnswer] | None:
+        """Take the approval of the question of an earlier process, if it has one, and its plan."""
+        question = self.waiting
+        if question is None or not self.is_restored or not self.is_approved:
             return None
         try:
-            plan = read_plan(plan_file(self._folder, self.waiting.plan_hash))
+            plan = read_plan(plan_file(self._folder, question.plan_hash))
         except ConfigError as exc:
             self.withdraw(f"its plan cannot be read: {exc}")
             return None
-        if plan.hash != self.waiting.plan_hash or plan.cluster_id != cluster_id:
+        if plan.hash != question.plan_hash or plan.cluster_id != question.cluster_id:
             self.withdraw("its plan is another one")
             return None
         found = self.approval()
@@ -217,12 +241,24 @@ class Questions:
         if self.waiting is None:
             return False
         closed, self.waiting = _closed(self.waiting, state, how), None
+        self.is_restored = False
         self._write_quietly(closed)
         return True
+
+    def _approval_of(self, question: Question | None) -> PlanAnswer | None:
+        return None if question is None else answered_by(self._folder.parent, question)
 
     def _write_quietly(self, question: Question) -> None:
         with contextlib.suppress(ConfigError, OSError):
             self._write(question)
+            # After that, nobody can approve it any more.
+            dropped = self._approval_of(question)
+            if dropped is not None and question.state is QuestionState.WITHDRAWN:
+                self._warn(
+                    f"plan {question.plan_hash[:12]} is not executed, though {dropped.by} approved "
+                    f"it: {question.closed}",
+                    LogEvent.PLAN_WITHDRAWN,
+                )
             for path in _answer_files(self._folder, question.plan_hash):
                 path.unlink(missing_ok=True)
 
@@ -327,6 +363,18 @@ def reject(state_dir: Path, prefix: str | None, by: str, now_ms: int) -> Questio
         refusal=f"plan {question.plan_hash[:12]} is rejected already",
     )
     return question
+
+
+def retract(state_dir: Path) -> list[Question]:
+    """Remove approvals that no loop has taken yet; their plans, which wait again."""
+    found = [
+        question
+        for question in questions(state_dir)
+        if question.state is QuestionState.WAITING and answered_by(state_dir, question) is not None
+    ]
+    for question in found:
+        _answer_file(state_dir / FOLDER, question.plan_hash, APPROVAL).unlink(missing_ok=True)
+    return found
 
 
 def known_question(state_dir: Path, prefix: str) -> Question:

@@ -44,6 +44,8 @@ class LoopState:
     """When the decision of `--auto` is reconsidered, in words; empty without one."""
     ruled: tuple[Decision, str, str] | None = None
     """That decision, the rule that holds it back, and what tells its reason from others."""
+    held_up: str = ""
+    """As `Loop.held_up`."""
     brokers: tuple[Broker, ...] = ()
     slow: Mapping[BrokerId, str] = field(default_factory=dict)
     """As the observer has it; empty where no trigger asks."""

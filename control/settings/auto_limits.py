@@ -12,7 +12,7 @@ from model.goals.effort import Effort
 from model.goals.goals import Budgets, Goals
 from model.plan.plan import Plan
 from model.quantities import Duration, as_size
-from model.units import percent_text
+from model.units import share_text
 
 
 class AutoLimits(FileModel):
@@ -34,7 +34,7 @@ class AutoLimits(FileModel):
     """Smallest relative reduction of the imbalance score, or of what brokers are outside their
     tolerance by, that is worth a run; repairs need none."""
     pause: Duration
-    """Minimum time between the end of a run and the start of the next."""
+    """Minimum time between the end of a run and the start of the next; ends with the process."""
     confirm: Duration
     """How long a cluster must have been out of tolerance before a run."""
 
@@ -178,7 +178,7 @@ def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[
         reached = binding(plan)
         words.append(
             "the best plan within the limits reduces the imbalance score by "
-            f"{percent_text(gain)}, less than min_gain ({percent_text(limits.min_gain)}"
+            f"{share_text(gain)}, less than min_gain ({share_text(limits.min_gain)}"
             + (f"); limits reached: {', '.join(reached)}" if reached else ")")
         )
     return tuple(words)

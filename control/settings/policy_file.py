@@ -26,7 +26,7 @@ class PolicyFile:
         """
         self._path, self._load, self._clock = path, load, clock
         self._seen = file_mark(path)
-        self._changing: object = None
+        self._changing: object = self._seen
         """Mark of the file at the last call, where that is another one than was read."""
 
     def poll(self, current: AutoPolicy, warn: Callable[[str], None]) -> AutoPolicy | None:
@@ -37,12 +37,16 @@ class PolicyFile:
         """
         mark = file_mark(self._path)
         # An editor may replace the file in two steps, or write it in place.
-        if mark is None or mark == self._seen:
+        if mark == self._seen:
+            self._changing = mark
             return None
         if mark != self._changing:
             self._changing = mark
             return None
         self._seen = mark
+        if mark is None:
+            warn(f"the policy stays as it is, since {self._path} is gone")
+            return None
         try:
             loaded = self._load()
         except ConfigError as exc:
@@ -50,7 +54,7 @@ class PolicyFile:
             return None
         effort = current.limits.effort
         if loaded.limits.effort is not effort:
-            warn("effort stays as it is in the limits of --auto until plimsoll is started again")
+            warn("effort stays as it is in the limits of --auto until plimsoll is restarted")
         found = replace(
             loaded,
             stop_rules=current.stop_rules,

@@ -237,6 +237,30 @@ def sources(config: Path | None, profile: str | None) -> Sources:
     return replace(sources, implicit=implicit)
 
 
+def state_dir_alone(config: Path | None, profile: str | None) -> Path | None:
+    """The state folder of settings that `load` refuses; None where it is not certain."""
+    if folder := os.environ.get("PLIMSOLL_STATE_DIR"):
+        return Path(folder).expanduser()
+    path, named = _file(config)
+    profile = profile or os.environ.get("PLIMSOLL_PROFILE")
+    table: dict[str, Any] = {}
+    if path is not None:
+        if not named and path == working_folder.FILE:
+            return None
+        try:
+            table = parse_toml(path, read_text(path, MOST_TYPED_BYTES))
+        except ConfigError:
+            return None
+    profiles = table.get("profiles", {})
+    if profile and not isinstance(profiles, dict):
+        return None
+    own = profiles.get(profile) if profile else {}
+    if not isinstance(own, dict):
+        return None
+    folder = own.get("state_dir", table.get("state_dir", user_state_dir("plimsoll")))
+    return Path(folder).expanduser() if isinstance(folder, str) else None
+
+
 def auto_policy(settings: Settings, limits: AutoLimits) -> AutoPolicy:
     """The policy of `--auto` under these limits."""
     return AutoPolicy(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from control.planning.slow_brokers import with_slow
 from control.settings.auto_limits import AutoLimits, tightened
 from control.simulation.tally import Counts
 from lab.time_lapse.time_lapse_cluster import TimeLapseCluster, loaded, placed, placement_after
@@ -26,6 +27,8 @@ class Hindsight:
     goals: Goals
     limits: AutoLimits
     solve: Solve
+    heeds_slow: bool
+    """Whether slow brokers take nothing, as they do unless their trigger is off."""
     _placement: Ints = field(init=False)
     """At the beginning of the day."""
     _states: list[Snapshot] = field(default_factory=list)
@@ -36,7 +39,8 @@ class Hindsight:
 
     def sample(self) -> None:
         """Remember the cluster as it is; in the middle of each hour is enough."""
-        self._states.append(self.cluster.present())
+        state = self.cluster.present()
+        self._states.append(with_slow(state, self.cluster.slow) if self.heeds_slow else state)
 
     def regret(self, used: Counts) -> float:
         """Mean imbalance of the samples above that of the best single plan; starts another day.

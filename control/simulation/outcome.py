@@ -23,7 +23,7 @@ class HourFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFigures:
-    """One day, from midnight UTC."""
+    """One day from the beginning of the simulation, or from the end of the day before."""
 
     at_ms: int
     """Its beginning, milliseconds since the epoch."""
@@ -37,7 +37,7 @@ class DayFigures:
     undone: int
     """Moves of this day that undid one of the 24 hours before."""
     regret: float
-    """Imbalance score above that of one plan made at midnight by a planner that knew the day, with
+    """Imbalance score above that of one plan made as the day begins by a planner that knew it, with
     the budgets of one run or what the policy used, whichever is more; mean over the day's hours.
     Negative where following the day did better than any such plan."""
 

@@ -9,7 +9,7 @@ import logging
 import math
 import tempfile
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,24 +24,21 @@ from control.planning.background_call import AtOnce
 from control.planning.planner import Planner, planner
 from control.settings.auto_limits import AutoLimits
 from control.settings.schedule_table import ScheduleTable
-from control.settings.trigger_table import TriggerTable
+from control.settings.trigger_table import Response, Trigger, TriggerTable
 from control.simulation.hindsight import Hindsight
 from control.simulation.outcome import HOUR_S, HourFigures, PolicyOutcome
 from control.simulation.tally import Tally
 from executor.journal.run_history import RunUsage
+from lab.simulated_cluster.quiet_observer import QuietObserver
 from lab.time_lapse.time_lapse_cluster import Course, TimeLapseCluster
 from lab.time_lapse.time_lapse_executor import COPY_RATE, TimeLapseExecutor
-from model.errors import PlimsollError
 from model.evaluate import Evaluation
 from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId, TopicName
+from model.ids import BrokerId
 from model.plan.plan import Move, Plan
 from model.run import RunReport, RunState
-from model.snapshot.consumer_lag import ConsumerLag
-from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, RecentMove, Snapshot
-from model.snapshot.steadiness import Steadiness
 from model.stop_rules import StopRules
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
@@ -53,6 +50,8 @@ if TYPE_CHECKING:
 TICK_S: Final = 0.5
 """Time between two turns while the loop is about to do something."""
 LOGGER: Final = "plimsoll.control"
+FOLDER: Final = "plimsoll-simulate-"
+"""Prefix of temporary folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,28 +86,53 @@ def try_policy(
     *,
     plan: Planner = planner,
     passed: Callable[[float], None] = lambda _share: None,
+    folder: Path | None = None,
 ) -> PolicyOutcome:
     """Simulate one policy; equal arguments give equal outcomes.
 
     What a run in progress at the end would still have done is not counted.
 
-    passed: called now and then with the share of the simulation that has passed.
-    Raises PlimsollError where the loop fails, which a policy alone cannot make it do.
+    passed: called now and then with the share of the simulation that has passed. folder: where
+    temporary files are kept; None for the system's folder.
+    Raises PlimsollError where the loop fails, which a policy alone cannot make it do. Internal
+    errors that the loop survives are logged, each once.
     """
-    with tempfile.TemporaryDirectory(prefix="plimsoll-simulate-") as folder, _quiet():
-        return _PolicyTrial(policy, trial, plan, Path(folder), passed).run()
+    with tempfile.TemporaryDirectory(prefix=FOLDER, dir=folder) as name, _quiet(policy.name):
+        return _PolicyTrial(policy, trial, plan, Path(name), passed).run()
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the log of the simulated loop from the program's."""
-    logger = logging.getLogger(LOGGER)
+def _quiet(policy: str) -> Iterator[None]:
+    """Keep the log of the simulated loop from the program's, but for internal errors."""
+    logger, errors = logging.getLogger(LOGGER), _InternalErrors(policy)
     before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    logger.setLevel(logging.ERROR)
+    logger.addFilter(errors)
     try:
         yield
     finally:
+        logger.removeFilter(errors)
         logger.setLevel(before)
+
+
+class _InternalErrors(logging.Filter):
+    """Lets records with an exception pass: each once, in a line that names the policy."""
+
+    def __init__(self, policy: str) -> None:
+        super().__init__()
+        self._policy = policy
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return False
+        words = f"{self._policy}: {record.getMessage()}: internal error: {error!r}"
+        if words in self._seen:
+            return False
+        self._seen.add(words)
+        record.msg, record.args, record.exc_info = words, (), None
+        return True
 
 
 @dataclass
@@ -131,24 +155,16 @@ class _Records:
         return tuple(self.usage)
 
 
-class _Observer:
+class _Observer(QuietObserver):
     """What the loop sees of the simulated cluster."""
-
-    failure: PlimsollError | None = None
 
     def __init__(self, cluster: TimeLapseCluster) -> None:
         self._cluster = cluster
         self._seen: Snapshot | None = None
         self._seen_at_s = -math.inf
 
-    def start(self) -> None:
-        """Do nothing: there is no connection."""
-
     def brokers(self) -> tuple[Broker, ...]:
         return self.snapshot().header.brokers
-
-    def replication(self) -> Replication | None:
-        return None
 
     def snapshot(self) -> Snapshot:
         if self._seen is None or self._cluster.now_s != self._seen_at_s:
@@ -156,20 +172,7 @@ class _Observer:
         return self._seen
 
     def slow(self) -> dict[BrokerId, str]:
-        return {}
-
-    def steadiness(self) -> Steadiness | None:
-        return None
-
-    def ahead_s(self) -> float:
-        return 0.0
-
-    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
-        del topics
-        return None
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
+        return dict.fromkeys(sorted(self._cluster.slow), "as --fault says")
 
 
 class _Executor(TimeLapseExecutor):
@@ -225,6 +228,7 @@ class _PolicyTrial:
             goals=policy.goals,
             limits=policy.limits,
             solve=lambda snapshot, goals: plan(snapshot, goals, trial.solve, SolveObserver(), None),
+            heeds_slow=policy.triggers.response(Trigger.SLOW_BROKER) is not Response.OFF,
         )
         # What lasts for seconds at the full hour must not count for all of it.
         self._next_sample_s = self._begin_s + HOUR_S / 2

@@ -1,6 +1,10 @@
 """Several policies on the same simulated cluster, here or on Spark's executors."""
 
 import pickle
+import secrets
+import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -9,12 +13,15 @@ from typing import Final
 
 from collector.spark.deployment import SparkSite
 from collector.spark.executor_calls import ExecutorCalls
+from control.planning.background_call import in_daemon_thread
 from control.simulation.outcome import PolicyOutcome
-from control.simulation.policy_trial import Trial, TrialPolicy, try_policy
+from control.simulation.policy_trial import FOLDER, Trial, TrialPolicy, try_policy
 
 FUNCTION: Final = "control.simulation.trials:try_pickled"
 PACKAGES: Final = ("model", "clients", "solver", "executor", "collector", "lab", "control")
 """What the executors need of plimsoll."""
+REMOVALS: Final = 100
+"""How often a folder is removed that a thread still writes to."""
 
 Passed = Callable[[str, float], None]
 """Called with a policy's name, and the share of its simulation that has passed."""
@@ -24,13 +31,37 @@ TryAll = Callable[[Trial, Sequence[TrialPolicy]], Iterator[PolicyOutcome]]
 
 
 def trying_in_turn(passed: Passed) -> TryAll:
-    """Give what tries one policy after the other in this process."""
+    """Give what tries one policy after the other in this process.
+
+    The main thread only waits, so that a signal interrupts it even while compiled code plans.
+    """
 
     def try_all(trial: Trial, policies: Sequence[TrialPolicy]) -> Iterator[PolicyOutcome]:
         for policy in policies:
-            yield try_policy(policy, trial, passed=partial(passed, policy.name))
+            with _folder() as folder:
+                told = partial(passed, policy.name)
+                call = partial(try_policy, policy, trial, passed=told, folder=folder)
+                found = in_daemon_thread(call).result()
+            yield found
 
     return try_all
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A new private folder, which is gone after the block, whenever a signal interrupts that."""
+    # Its name is known before it is there: a signal may come in between.
+    folder = Path(tempfile.gettempdir(), FOLDER + secrets.token_hex(16))
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        # Once interrupted, the thread of a trial may still write.
+        for _ in range(REMOVALS):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(0.01)
 
 
 def try_pickled(shared: bytes, policy: bytes) -> bytes:

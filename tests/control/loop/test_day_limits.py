@@ -2,7 +2,13 @@
 
 import pytest
 
-from control.loop.day_limits import bytes_wait_s, runs_of_the_day, runs_wait_s
+from control.loop.day_limits import (
+    bytes_left,
+    bytes_wait_s,
+    runs_left,
+    runs_of_the_day,
+    runs_wait_s,
+)
 from control.settings.auto_limits import EAGER, AutoLimits
 from executor.journal.run_history import RunUsage
 
@@ -67,3 +73,12 @@ def test_without_limits_per_day_nothing_waits() -> None:
     assert runs_wait_s(EAGER, runs, NOW_MS) == 0.0
     assert bytes_wait_s(EAGER, runs, NOW_MS, 9 * TB) == 0.0
     assert runs_of_the_day(ago(3, 1, 30), NOW_MS) == ago(3, 1)
+
+
+def test_limits_per_day_leave_runs_and_bytes() -> None:
+    runs, most = ago(25, 20, 3), limits(runs_per_day=3, bytes_per_day=5 * TB)
+    assert (runs_left(most, runs, NOW_MS), bytes_left(most, runs, NOW_MS)) == (1, 3 * TB)
+    most = limits(runs_per_day=1, bytes_per_day=TB)
+    assert (runs_left(most, runs, NOW_MS), bytes_left(most, runs, NOW_MS)) == (0, 0)
+    unlimited = EAGER.model_copy(update={"runs_per_day": None, "bytes_per_day": None})
+    assert (runs_left(unlimited, runs, NOW_MS), bytes_left(unlimited, runs, NOW_MS)) == (None, None)

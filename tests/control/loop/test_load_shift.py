@@ -70,7 +70,7 @@ def test_noise_may_explain_a_small_deviation(error: float, certain: bool) -> Non
     text = uncertain_text(evaluation([1.2 * MB, 0.9 * MB, 0.9 * MB]), EASY, noisy(error))
     assert (text == "") is certain
     if text:
-        assert text.startswith("net_in of broker 1 deviates by 20.0 % ± 24.0 %")
+        assert text.startswith("bytes in of broker 1 deviates by 20 % ± 24 %")
 
 
 def test_a_doubled_load_is_certain_in_spite_of_noise() -> None:
@@ -109,7 +109,7 @@ def test_consumers_are_no_excuse_for_uneven_producers() -> None:
 
 def test_a_plan_states_how_exactly_loads_are_known() -> None:
     seen = dataclasses.replace(SHIFTED, noise={BrokerId(1): 0.01, BrokerId(2): 0.02})
-    assert confidence_text(seen) == "loads of 12.0 s, those of brokers within ± 4.0 %"
+    assert confidence_text(seen) == "loads of 12.0 s, those of brokers within ± 4 %"
     early = dataclasses.replace(seen, noise=noisy(float("inf")))
     assert confidence_text(early) == "loads of 12.0 s, too short to tell their noise"
     assert confidence_text(None) == confidence_text(STEADY) == ""

@@ -16,12 +16,14 @@ import pytest
 
 from control import compose
 from control.loop.decision_file import clock_text, read_decisions
+from control.loop.dependencies import LoopWatcher
 from control.loop.loop import RELOADED, RETRY_S, Loop
 from control.loop.policy import Decision
 from control.loop.questions import FOLDER, approve, plan_file
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.background_call import AtOnce
 from control.planning.planner import Planner
+from control.service.service_state import ServiceState
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from control.settings.auto_policy import AutoPolicy
 from control.settings.schedule_table import MaintenanceWindow, ScheduleTable
@@ -691,6 +693,15 @@ def test_only_auto_lets_nothing_return_within_a_day_on_any_storage(
     assert loop.settings.goals.cooldown[StorageKind.SHARED].return_window_s == window_s
 
 
+def test_plans_for_tasks_on_brokers_are_counted(tmp_path: Path) -> None:
+    settings, state = Settings(bootstrap_server="127.0.0.1:1", state_dir=tmp_path), ServiceState()
+    loop = compose.loop(settings, mode=Mode.AUTO, watcher=LoopWatcher(solved=state.solved))
+    assert loop.tasks is not None
+    result = loop.tasks.continued.solve(UNEVEN, Goals())
+    assert state.tallies.solves == {result.status.value: 1}
+    assert [*state.tallies.solve_times] == [result.seconds]
+
+
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:
     bench = build(one_of_twelve_dead())
     with bench.loop as loop:
@@ -1300,6 +1311,9 @@ def test_a_slow_broker_is_relieved_as_its_trigger_says(tmp_path: Path, response:
     log = "".join(line.text for line in loop.view.log)
     off, asks = response is Response.OFF, response is Response.ASK
     assert ("broker 2 is slow: it answers in 2.00 s" in log) is not off
+    # What the screen, the metrics and the table of a fleet show of brokers.
+    states = {b.id: b.state for b in loop.view.brokers}
+    assert (states[BrokerId(2)] is BrokerState.SLOW) is not off
     assert loop.view.snapshot is not None
     state = loop.view.snapshot.broker[BrokerId(2)].state
     assert state is (BrokerState.ALIVE if off else BrokerState.SLOW)
@@ -1468,7 +1482,7 @@ def test_limits_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
     edited = Edited(tmp_path, {"limits": AT_ONCE.model_copy(update={"min_gain": 1.0})})
     edited.turns()
     assert edited.executor.plans == []
-    assert "less than min_gain (100.0 %)" in edited.loop.view.message
+    assert "less than min_gain (100 %)" in edited.loop.view.message
     edited.edit(limits={"min_gain": 0.05, "replica_moves": 2, "moves_in_flight": 3})
     edited.turns()
     plan = edited.executor.plans[0]
@@ -1565,12 +1579,13 @@ def test_looser_limits_replace_a_plan_that_gains_too_little(tmp_path: Path) -> N
     tight = AT_ONCE.model_copy(update={"min_gain": 0.9, "replica_moves": 1})
     edited = Edited(tmp_path, {"limits": tight})
     edited.turns()
-    assert "less than min_gain (90.0 %)" in edited.loop.view.message
+    assert "less than min_gain (90 %)" in edited.loop.view.message
     edited.edit(limits={"replica_moves": 50})
     edited.turns(12)
     assert len(edited.executor.plans) == 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_flaps_for_an_hour_makes_few_plans(tmp_path: Path) -> None:
     """Each second it leaves or joins; the loop takes a turn each time, under `--auto`."""
     clock, executor, decisions = Clock(), RecordingExecutor(), list[Decision]()
@@ -1704,3 +1719,157 @@ def test_auto_acts_on_a_shift_once_it_is_no_burst(build: Build) -> None:
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     (plan,) = bench.executor.plans
     assert plan.limits.noise == pytest.approx(2 * 3 * 0.001**2)
+
+
+@dataclasses.dataclass
+class Asking(Edited):
+    """The same with a plan that waits for a person."""
+
+    def __post_init__(self) -> None:
+        self.changes |= {"decisions_dir": self.folder}
+        super().__post_init__()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and look twice."""
+        self.clock.now_s += seconds
+        self.turns(2)
+
+    def waiting(self) -> Plan:
+        self.turns(20)
+        plan, question = self.loop.view.plan, self.loop.question
+        assert plan is not None
+        assert question is not None
+        assert question.plan_hash == plan.hash
+        return plan
+
+    def approve(self, plan: Plan) -> None:
+        approve(self.folder, plan.hash, "eve", int(1000 * self.clock.now_s))
+
+    @property
+    def log(self) -> list[str]:
+        return [line.text for line in self.loop.view.log]
+
+
+MUCH_AT_ONCE = AT_ONCE.model_copy(update={"min_gain": 1.0})
+
+
+def _open_now(duration_s: float) -> ScheduleTable:
+    """Open as tests begin, for a while."""
+    now = datetime.fromtimestamp(START_MS / 1000, UTC)
+    window = MaintenanceWindow(start=f"{now:%M %H} * * *", duration=duration_s)
+    return ScheduleTable(windows=(window,), exempt=())
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"limits": MUCH_AT_ONCE, "schedule": _open_now(600.0)}, "outside the maintenance windows"),
+        (
+            {
+                "limits": MUCH_AT_ONCE.model_copy(update={"runs_per_day": 1}),
+                "used": (RunUsage(started_at_ms=START_MS + 60_000, bytes_copied=0),),
+            },
+            "runs_per_day is reached",
+        ),
+        (
+            {"signed": lambda _hash: None, "schedule": _open_now(600.0)},
+            "outside the maintenance windows",
+        ),
+    ],
+    ids=["schedule", "runs_per_day", "signature"],
+)
+def test_an_approved_plan_waits_for_no_rule(
+    tmp_path: Path, changes: dict[str, Any], rule: str
+) -> None:
+    """Where the rule came into force after the question."""
+    used = Used(())
+    asking = Asking(
+        tmp_path,
+        {k: v for k, v in changes.items() if k in ("limits", "schedule")},
+        records={"records": used} | {k: v for k, v in changes.items() if k == "signed"},
+    )
+    plan = asking.waiting()
+    object.__setattr__(used, "usage", changes.get("used", ()))
+    asking.wait(1200.0)
+    assert rule in asking.loop.view.message
+    assert asking.executor.plans == []
+    asking.approve(plan)
+    asking.turns(1)
+    assert asking.executor.plans == [plan]
+
+
+def test_a_waiting_plan_is_withdrawn_as_soon_as_it_is_outdated(tmp_path: Path) -> None:
+    """Not once the dead broker is given up."""
+    asking = Asking(tmp_path, {}, snapshot=constrained(LEVEL, a=1))
+    plan = asking.waiting()
+    asking.snapshot = with_state(asking.snapshot, 2, BrokerState.DEAD)
+    asking.turns(2)
+    assert "broker 2 is dead" in asking.loop.view.message
+    assert asking.loop.question is None
+    assert "the waiting plan is withdrawn: the cluster changed: broker 2 is gone" in asking.log
+    with pytest.raises(PlanOutdated, match="broker 2 is gone"):
+        asking.approve(plan)
+
+
+def test_a_waiting_plan_is_withdrawn_while_its_successor_is_not_due_yet(tmp_path: Path) -> None:
+    """An approval in that time would have no effect."""
+    asking = Asking(tmp_path, {}, snapshot=constrained(LEVEL, a=1))
+    asking.turns(3)
+    assert asking.loop.question is not None
+    asking.edit(triggers=ACT_ON_RULES)
+    asking.turns(1)
+    assert "planning again in" in asking.loop.view.message
+    assert asking.loop.question is None
+
+
+def test_an_approval_that_comes_too_late_is_logged(tmp_path: Path) -> None:
+    asking = Asking(tmp_path, {}, snapshot=constrained(LEVEL, a=1))
+    plan = asking.waiting()
+    asking.approve(plan)
+    asking.snapshot = with_state(asking.snapshot, 2, BrokerState.DEAD)
+    asking.turns(2)
+    assert asking.executor.plans == []
+    words = f"plan {plan.hash[:12]} is not executed, though eve approved it: the cluster changed"
+    assert f"{words}: broker 2 is gone" in asking.log
+
+
+def _left(folder: Path) -> Plan:
+    """A plan that an earlier process has left to a person."""
+    earlier = Asking(folder, {"limits": MUCH_AT_ONCE})
+    plan = earlier.waiting()
+    earlier.loop.leave_question = True
+    earlier.loop.close()
+    return plan
+
+
+def test_a_plan_of_an_earlier_process_is_executed_whenever_it_is_approved(tmp_path: Path) -> None:
+    """Also after the first decision, while this process has no plan of its own yet."""
+    plan, patient = _left(tmp_path), EAGER.model_copy(update={"confirm": 3000.0})
+    later = Asking(tmp_path, {"limits": patient})
+    later.turns(5)
+    assert later.loop.question is not None
+    later.approve(plan)
+    later.turns(1)
+    assert later.executor.plans == [plan]
+
+
+def test_a_plan_that_was_approved_before_a_pause_is_executed_after_it(tmp_path: Path) -> None:
+    """A process that begins during the pause made a plan of its own, and withdrew this one."""
+    plan = _left(tmp_path)
+    later = Asking(tmp_path, {"limits": MUCH_AT_ONCE})
+    later.approve(plan)
+    later.loop.pause("paused by eve")
+    later.turns(20)
+    assert later.executor.plans == []
+    assert later.loop.question is not None
+    later.loop.unpause()
+    later.turns(1)
+    assert later.executor.plans == [plan]
+
+
+def test_a_plan_of_an_earlier_process_without_an_approval_is_replaced(tmp_path: Path) -> None:
+    plan = _left(tmp_path)
+    later = Asking(tmp_path, {"limits": MUCH_AT_ONCE})
+    later.turns(1)
+    with pytest.raises(PlanOutdated, match="run --auto has begun again and makes a new plan"):
+        later.approve(plan)

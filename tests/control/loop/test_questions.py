@@ -18,6 +18,7 @@ from control.loop.questions import (
     reject,
 )
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.log_events import LogEvent
 from model.plan.plan import Plan, read_plan
 from solver.solve import solve
 from tests.support.control.loop_parts import EASY, MB, WORK, cluster
@@ -36,13 +37,28 @@ PLAN = plan_for([2] * 8)
 OTHER = plan_for([2] * 7)
 
 
-def silent(_text: str) -> None:
+def silent(_text: str, _event: LogEvent) -> None:
     raise AssertionError("no warning is expected")
 
 
+class Told:
+    """The texts of warnings."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, text: str, _event: LogEvent) -> None:
+        self.texts.append(text)
+
+
 @pytest.fixture
-def asked(tmp_path: Path) -> Questions:
-    found = Questions(tmp_path, silent)
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def asked(tmp_path: Path, told: Told) -> Questions:
+    found = Questions(tmp_path, told)
     assert found.ask(PLAN, "rule_violated", "rule_violated is set to ask", AT_MS)
     return found
 
@@ -106,12 +122,14 @@ def test_a_newer_plan_replaces_the_waiting_one(asked: Questions, tmp_path: Path)
 
 
 def test_an_approval_is_not_valid_for_a_later_question_about_the_plan(
-    asked: Questions, tmp_path: Path
+    asked: Questions, tmp_path: Path, told: Told
 ) -> None:
     approve(tmp_path, PLAN.hash, "eve", AT_MS + 1)
     path = next((tmp_path / FOLDER).glob("*.approval.json"))
     left = path.read_bytes()
     asked.withdraw("the cluster changed")
+    words = f"plan {PLAN.hash[:12]} is not executed, though eve approved it: the cluster changed"
+    assert told.texts == [words]
     asked.ask(PLAN, "rule_violated", "", AT_MS + 2)
     # As if the approval had been written while the question was withdrawn.
     path.write_bytes(left)
@@ -140,23 +158,27 @@ def test_a_plan_approved_between_two_processes_is_executed(
     assert Questions(tmp_path, silent).restore(PLAN.cluster_id, AT_MS + 50) is None
 
 
-def test_an_altered_plan_is_not_executed(asked: Questions, tmp_path: Path) -> None:
+def test_an_altered_plan_is_not_executed(asked: Questions, tmp_path: Path, told: Told) -> None:
     approve(tmp_path, PLAN.hash, "eve", AT_MS + 30)
     path = plan_file(tmp_path / FOLDER, PLAN.hash)
     path.write_text(path.read_text().replace('"partition":0', '"partition":7', 1))
-    assert Questions(tmp_path, silent).restore(PLAN.cluster_id, AT_MS + 40) is None
+    assert Questions(tmp_path, told).restore(PLAN.cluster_id, AT_MS + 40) is None
     (question,) = questions(tmp_path)
     assert "was altered after it was made" in question.closed
+    (warning,) = told.texts
+    assert "is not executed, though eve approved it" in warning
     # Nor is another plan with a hash of its own.
     path.write_text(json.dumps(OTHER.model_dump(mode="json")))
     assert Questions(tmp_path, silent).restore(PLAN.cluster_id, AT_MS + 40) is None
 
 
-def test_old_questions_are_not_answered(asked: Questions, tmp_path: Path) -> None:
+def test_old_questions_are_not_answered(asked: Questions, tmp_path: Path, told: Told) -> None:
     with pytest.raises(PlanOutdated, match="asked for more than"):
         approve(tmp_path, PLAN.hash, "eve", AT_MS + DAY_MS)
     approve(tmp_path, PLAN.hash, "eve", AT_MS - DAY_MS)
-    assert Questions(tmp_path, silent).restore(PLAN.cluster_id, AT_MS + DAY_MS) is None
+    assert Questions(tmp_path, told).restore(PLAN.cluster_id, AT_MS + DAY_MS) is None
+    (warning,) = told.texts
+    assert warning.endswith("though eve approved it: it was too old")
     assert [q.state for q in questions(tmp_path)] == [QuestionState.WITHDRAWN]
 
 
@@ -184,12 +206,11 @@ def test_only_the_newest_questions_are_kept(tmp_path: Path) -> None:
     assert len([*(tmp_path / FOLDER).iterdir()]) == 2 * MOST_KEPT
 
 
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, told: Told) -> None:
     (tmp_path / FOLDER).write_text("a file, not a folder")
-    warnings: list[str] = []
-    asked = Questions(tmp_path, warnings.append)
+    asked = Questions(tmp_path, told)
     asked.ask(PLAN, "rule_violated", "", AT_MS)
-    assert "cannot be approved from another shell" in warnings[0]
+    assert "cannot be approved from another shell" in told.texts[0]
     asked.withdraw("the end")
 
 

@@ -147,7 +147,7 @@ def test_an_unreadable_file_is_named() -> None:
 def test_status_shows_each_capacity_its_use_and_its_source() -> None:
     state = sized({Resource.NET_IN: 4e6, Resource.CPU: 4.0}, {}, {})
     text = capacity_text(state, evaluate(state, EASY, ()))
-    assert "25.0 % of 4.00 MB/s (log directories)" in text
+    assert "25 % of 4.00 MB/s (log directories)" in text
     assert "4 cores (log directories)" in text
     assert text.count("unknown") == 4
 

@@ -100,12 +100,35 @@ def test_a_file_that_cannot_be_used_is_reported_once_and_changes_nothing(tmp_pat
     assert len(edited.warnings) == 2
     assert "triggers.uneven_load" in edited.warnings[0]
     assert all("the policy stays as it is" in warning for warning in edited.warnings)
-    edited.path.unlink()
-    assert edited.poll() is None
     edited.write("[triggers]\nuneven_load = 'act'\n")
     found = edited.poll()
     assert found is not None
     assert found.triggers == TriggerTable(uneven_load=Response.ACT)
+
+
+def test_a_file_that_is_gone_is_reported_once(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, "")
+    edited.path.unlink()
+    # An editor may be about to write it again.
+    assert edited.poll_once() is None
+    assert edited.warnings == []
+    for _ in range(3):
+        assert edited.poll() is None
+    assert edited.warnings == [f"the policy stays as it is, since {edited.path} is gone"]
+    edited.write("[triggers]\nuneven_load = 'off'\n")
+    found = edited.poll()
+    assert found is not None
+    assert found.triggers == TriggerTable(uneven_load=Response.OFF)
+
+
+def test_a_file_that_an_editor_replaces_in_two_steps_is_not_gone(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, "")
+    for response in ("off", "ask"):
+        edited.path.unlink()
+        assert edited.poll_once() is None
+        edited.write(f"[triggers]\nuneven_load = '{response}'\n")
+        assert edited.poll() is not None
+    assert edited.warnings == []
 
 
 def test_limits_that_are_gone_stay_in_force_and_are_named(tmp_path: Path) -> None:

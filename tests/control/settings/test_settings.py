@@ -1,6 +1,7 @@
 """Sources of settings, and errors about invalid ones."""
 
 import math
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from control.settings.capacity_table import capacities_of
-from control.settings.settings import load
+from control.settings.settings import Settings, load, state_dir_alone
 from control.settings.throttle_settings import auto_throttle
 from model.errors import ConfigError
 from model.snapshot.snapshot import Resource
@@ -396,3 +397,27 @@ def test_an_impossible_path_is_rejected(
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", path)
     with pytest.raises(ConfigError, match=f"state_dir: .*{reason}"):
         load({})
+
+
+def test_the_state_folder_of_refused_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in [name for name in os.environ if name.startswith("PLIMSOLL_")]:
+        monkeypatch.delenv(variable)
+    file = tmp_path / "own.toml"
+    own = 'state_dir = "~/mine"\nunknown = 1\n[profiles.other]\nstate_dir = "/other"\n'
+    file.write_text(own)
+    assert state_dir_alone(file, None) == Path.home() / "mine"
+    assert state_dir_alone(file, "other") == Path("/other")
+    file.write_text("unknown = 1\n")
+    assert state_dir_alone(file, None) == Settings.model_fields["state_dir"].default
+    # Nothing says whether the default is meant.
+    for text in ("window_s = [\n", "state_dir = 1\n", "profiles = 1\n"):
+        file.write_text(text)
+        assert state_dir_alone(file, "other") is None
+    (tmp_path / "plimsoll.toml").write_text("unknown = 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert state_dir_alone(None, None) is None
+    monkeypatch.setenv("PLIMSOLL_STATE_DIR", "/set")
+    assert state_dir_alone(file, None) == Path("/set")
+    assert state_dir_alone(tmp_path / "missing.toml", None) == Path("/set")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from control.planning.planner import planner
 from control.settings.auto_limits import EAGER, AutoLimits, unattended
 from control.settings.trigger_table import Response, TriggerTable
 from control.simulation.outcome import PolicyOutcome
@@ -21,6 +22,7 @@ from lab.time_lapse.varying_loads import SteadyLoads, synthetic_start
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot, StorageKind
 from model.stop_rules import Reaction, StopRules
+from solver.report.result import Result
 
 DAY_S = 86_400.0
 HOUR_S = 3600.0
@@ -86,6 +88,30 @@ def test_triggers_that_are_off_hold_back_all_the_time() -> None:
     assert sum(held.seconds for held in outcome.held.values()) == pytest.approx(3 * HOUR_S)
 
 
+@pytest.mark.parametrize("response", [Response.OFF, Response.ASK])
+def test_a_slow_broker_is_treated_as_any_other_where_its_trigger_is_off(response: Response) -> None:
+    """It took nothing, and the trigger that is off held the loop back."""
+    given = policy(triggers=TriggerTable(slow_broker=response))
+    outcome = try_policy(given, trial(skewed(), 2, "slow:4@0s+2h"))
+    assert ("slow_broker = ask" in outcome.held) is (response is Response.ASK)
+    assert "slow_broker = off" not in outcome.held
+
+
+def test_internal_errors_of_the_planner_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    solves = list[Result]()
+
+    def failing(*given: Any) -> Result:
+        if len(solves) < 2:
+            solves.append(planner(*given))
+            raise ValueError("a defect")
+        return planner(*given)
+
+    outcome = try_policy(policy(), trial(skewed(), 3), plan=failing)
+    assert (len(solves), outcome.runs > 0) == (2, True)
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert errors == ["tested: a solve failed: internal error: ValueError('a defect')"]
+
+
 def test_a_pause_holds_back_the_second_run() -> None:
     slow = EAGER.model_copy(update={"replica_moves": 3, "leader_changes": 1, "pause": HOUR_S})
     outcome = try_policy(policy(slow), trial(skewed(), 3))
@@ -117,6 +143,7 @@ def test_a_flapping_broker_causes_no_runs_of_its_own() -> None:
     assert flapping.turns > calm.turns
 
 
+@pytest.mark.slow
 def test_equal_simulations_are_equal_here_and_pickled() -> None:
     wanted, given = trial(skewed(), 4, "slow:1@1h+1h", "follow", "crush", "sawtooth"), policy()
     first, second = try_policy(given, wanted), try_policy(given, wanted)

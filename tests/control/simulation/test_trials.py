@@ -50,6 +50,7 @@ def simulated(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_policies_do_the_same_on_executors_as_in_this_process(snapshot: Path) -> None:
     """Loads of the history travel to the executors, too."""
     order = ("--snapshot", str(snapshot), "--history", "--days", "1")
