@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from control.loop.view import Mode
 from control.service.scrape import exposition, registry_of
 from control.service.service_state import ServiceState
 from control.settings.settings import Settings
+from tests.control.loop.test_policy import CALM
 from tests.support.alert_rules import (
     OF_RUNS,
     alerts,
@@ -77,8 +79,9 @@ def samples() -> dict[str, list[dict[str, str]]]:
         state.begin(loop.settings.goals, loop.settings.tick_s)
         loop.subscribe(state.see)
         assert loop.wait(lambda view: view.run is not None and view.plan is not None, LONG_S)
-        # The demo's loop is not watched for decisions.
+        # The demo's loop is not watched for decisions, and has no limits per day.
         state.decision = ("rest", "")
+        state.inputs = replace(CALM, runs_left=1, bytes_left=1)
         state.tallies.decisions["rest", ""] += 1
         text = exposition(registry_of(state), "")[0].decode()
     found: dict[str, list[dict[str, str]]] = {}

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from clients.kubernetes_leases import API
 from control.settings.settings import load
 from model import __version__
+from tests.support.kube_apiserver import KubeApiserver
 from tests.support.kubernetes_api import VERBS
 from tests.support.paths import FIXTURES, ROOT
 
@@ -141,6 +142,33 @@ def test_the_manifests_are_valid() -> None:
 def test_a_second_pod_may_hold_the_lease_and_nothing_else() -> None:
     account = of_kind(manifests(), "ServiceAccount")["metadata"]["name"]
     assert_least_rights([*yaml.safe_load_all(STANDBY.read_text())], account, "kafka")
+
+
+def test_a_real_api_server_accepts_the_manifests_and_their_pod(real_api: KubeApiserver) -> None:
+    documents = [*manifests(), *yaml.safe_load_all(STANDBY.read_text())]
+    for document in documents:
+        assert real_api.check(document) == ""
+    stateful_set = of_kind(documents, "StatefulSet")
+    assert real_api.check(pod_of(stateful_set)) == ""
+    # It would have found what it does not know, and a pod that is not confined.
+    assert 'unknown field "spec.replica"' in real_api.check(
+        stateful_set | {"spec": stateful_set["spec"] | {"replica": 1}}
+    )
+    pod = pod_of(stateful_set)
+    pod["spec"]["containers"][0]["securityContext"] = {}
+    assert "violates PodSecurity" in real_api.check(pod)
+
+
+def pod_of(stateful_set: dict[str, Any]) -> dict[str, Any]:
+    """The pod that a controller would make, with the name of the claim that it would make."""
+    template = json.loads(json.dumps(stateful_set["spec"]["template"]))
+    name = stateful_set["metadata"]["name"]
+    for claim in stateful_set["spec"]["volumeClaimTemplates"]:
+        volume = claim["metadata"]["name"]
+        source = {"persistentVolumeClaim": {"claimName": f"{volume}-{name}-0"}}
+        template["spec"]["volumes"].append({"name": volume} | source)
+    about = template["metadata"] | {"name": f"{name}-0"}
+    return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": about}
 
 
 def test_an_unknown_key_of_a_manifest_would_be_found() -> None:

@@ -54,6 +54,8 @@ class AuditVia(StrEnum):
     """By `plimsoll ctl`, or another client of the control socket."""
     COMMAND = "command"
     """By a command that writes to the state folder."""
+    SCREEN = "screen"
+    """By an operator at the screen."""
     HTTP = "http"
     """By a client of the HTTP listener that has logged in."""
     SIGNAL = "signal"
@@ -121,7 +123,8 @@ class AuditLog:
         A process that was stopped while it had the lock does not keep this one waiting.
         """
         line = _line(record)
-        make_folder(self.path.parent)
+        if not self.path.exists():
+            make_folder(self.path.parent)
         while True:
             file = locked_file(self.path, self._wait_s)
             if file is None:

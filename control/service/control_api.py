@@ -54,6 +54,7 @@ from model import __version__
 from model.errors import ConfigError, PlimsollError
 from model.printable import printable
 from model.run import MoveState, RunProgress
+from model.units import count_text
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
@@ -146,7 +147,7 @@ class ControlApi:
         def work() -> str:
             return json_text(ActionAnswer.of(self._actions.reload(asked, peer), action=RELOAD))
 
-        return await self._done(work)
+        return await self._done(work, local=True)
 
     # ---- tasks on brokers
 
@@ -165,7 +166,9 @@ class ControlApi:
             return self._refused(exc, 503)
         found = _document(text)
         if unreadable:
-            found.headers[WARNING] = f"{unreadable} tasks cannot be read; see plimsoll task list"
+            found.headers[WARNING] = (
+                f"{count_text(unreadable, 'task')} cannot be read; see plimsoll task list"
+            )
         return found
 
     async def task(self, request: web.Request) -> web.Response:

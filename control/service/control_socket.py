@@ -15,6 +15,7 @@ from typing import Any, Final
 from model.closing import Closing
 from model.errors import ConfigError
 from model.file_locks import locked_file
+from model.files import make_folder
 
 FILE: Final = "control.sock"
 LOCK: Final = "service.lock"
@@ -72,7 +73,7 @@ class ControlSocket(Closing):
         """
         self.path = state_dir / FILE
         try:
-            state_dir.mkdir(parents=True, exist_ok=True)
+            make_folder(state_dir)
             # It is never removed, so that no two processes lock two files.
             self._lock = locked_file(state_dir / LOCK)
         except OSError as exc:

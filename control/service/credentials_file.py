@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.properties import Properties, read_properties
-from control.service.logins import MOST_SECRET, Login, Role, check_login_name, password_hash
+from control.service.logins import MOST_SECRET, Login, Logins, Role, check_login_name, password_hash
 from model.errors import ConfigError
 from model.log_events import LogEvent, named
 from model.printable import printable
@@ -40,6 +40,11 @@ class CredentialsLogin(Login):
         # Jetty takes the bytes of ISO 8859-1.
         data = password.encode("latin-1", "replace")
         return f"MD5:{hashlib.md5(data, usedforsecurity=False).hexdigest()}"
+
+
+def logins_of(path: Path) -> Logins:
+    """The logins of such a file, which says what it names the roles. Raises ConfigError."""
+    return Logins(path, read_credentials, {role: name for name, role in ROLES.items()})
 
 
 def read_credentials(path: Path) -> Mapping[str, CredentialsLogin]:

@@ -20,6 +20,7 @@ from control.service.service_state import ENDED_RUNS, ServiceState
 from model import __version__
 from model.printable import printable
 from model.run import MoveState
+from model.snapshot.broker_troubles import rank_of, trouble_of
 from model.snapshot.snapshot import BrokerState
 
 if TYPE_CHECKING:
@@ -101,14 +102,19 @@ def fleet_answer(members: Sequence[FleetMember]) -> FleetAnswer:
 
 
 def _worst_broker(view: "LoopView", goals: "Goals") -> WorstBrokerAnswer | None:
-    """A dead or slow broker, else that with the greatest deviation of a balanced resource.
+    """A dead broker, one with a failed disk or a slow one, else the greatest deviation.
 
-    Of several, one outside its tolerance band goes first.
+    That is one of a balanced resource. Of several, one outside its tolerance band goes first.
     """
-    for state in (BrokerState.DEAD, BrokerState.SLOW):
-        out = [broker.id for broker in view.brokers if broker.state is state]
-        if out:
-            return WorstBrokerAnswer.of(broker=out[0], state=state, resource=None, deviation=None)
+    worst = min(view.brokers, key=rank_of, default=None)
+    if worst is not None and trouble_of(worst) is not None:
+        return WorstBrokerAnswer.of(
+            broker=worst.id,
+            state=worst.state,
+            resource=None,
+            deviation=None,
+            disk_failed=worst.disk_failed,
+        )
     if view.evaluation is None:
         return None
     found = [

@@ -16,18 +16,18 @@ from control.service.control_socket import ControlSocket
 from control.service.fleet import FleetMember, fleet_answer
 from control.service.http_access import Doorkeeper, HttpAccess
 from control.service.http_listener import (
-    CLUSTERS,
     IDLE_S,
     ServerThread,
     add_reads,
     address_of,
     guarded_application,
+    open_api,
     scraped,
     serving_on,
     text_response,
 )
 from control.service.member_state import MemberState
-from control.service.open_api import API
+from control.service.open_api import API, CLUSTERS, OPEN_API
 from control.service.read_api import ReadApi
 from control.service.scrape import fleet_registry, registry_of
 
@@ -73,6 +73,7 @@ class FleetListener(ServerThread):
                 app.router.add_get("/readyz", self._readyz)
                 app.router.add_get("/metrics", partial(scraped, registry))
             of_unix.router.add_get(f"{CONTROL}/{FLEET}", self._table)
+            of_tcp.router.add_get(OPEN_API, partial(open_api, fleet=True))
             of_tcp.router.add_get(f"{API}/{FLEET}", self._table if self._api else _api_off)
             acts = self._api and self._access.logins is not None
             for member in self._members:

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from control.service.credentials_file import read_credentials
+from control.service.credentials_file import logins_of
 from control.service.logins import MOST_SECRET, Logins, Role, credentials
 from control.service.server_tls import ServerTls
 from control.service.webserver_properties import webserver_files
@@ -102,7 +102,7 @@ class HttpAccess:
             raise ConfigError(why)
         logins = None
         if credentials_file is not None:
-            logins = Logins(credentials_file, read_credentials)
+            logins = logins_of(credentials_file)
         elif table.logins is not None:
             logins = Logins(table.logins)
         tls = None if certificate is None else ServerTls(certificate, table.tls_key)
@@ -160,8 +160,8 @@ class Doorkeeper(Closing):
             return _unknown("wrong name, password or token")
         name, role = found
         if not role.includes(needed):
-            article = "a" if role is Role.VIEWER else "an"
-            return _refused(403, f"{name} is {article} {role}; this needs the role {needed}")
+            has, needs = self._logins.roles[role], self._logins.roles[needed]
+            return _refused(403, f"{name} has the role {has}; this needs the role {needs}")
         request[CLIENT] = Client(name, role, address)
         return None
 

@@ -31,7 +31,7 @@ from control.service.control_api import AUDIT, MOST_BODY, ControlApi, peer_in, r
 from control.service.control_socket import ControlSocket
 from control.service.http_access import Doorkeeper, HttpAccess
 from control.service.logins import Role
-from control.service.open_api import API, OPEN_API, description
+from control.service.open_api import API, CLUSTERS, OPEN_API, description
 from control.service.operator_actions import OperatorActions
 from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
@@ -58,8 +58,6 @@ LINGER_S: Final = 1.0
 _TURNS: Final = 5
 """Turns of the event loop that take a connection from its acceptance to its protocol."""
 OPEN_ACCESS: Final = HttpAccess()
-CLUSTERS: Final = "/clusters"
-"""Under it is what one cluster of a fleet serves, by its name."""
 NO_ADDRESS: Final = ListenAddress("", 0)
 """Of a listener without a port."""
 logger = logging.getLogger("plimsoll.service")
@@ -315,16 +313,20 @@ async def _turns() -> None:
 
 
 class _Sweeper:
-    """Close connections of clients that send or read too slowly, and the oldest of too many."""
+    """Close connections of clients that send or read too slowly, and the oldest of too many.
+
+    Of too many, those go first that have sent no request.
+    """
 
     def __init__(self) -> None:
         self.idle_s = IDLE_S
-        self._since_s: dict[Any, float] = {}
-        """By open connection: when its last request began, or when it was opened."""
+        self._since_s: dict[Any, tuple[bool, float]] = {}
+        """By open connection: whether it has sent a request; when the last one began, or when the
+        connection was first seen."""
 
     def touch(self, protocol: Any) -> None:
         """Note that a request of a connection begins."""
-        self._since_s[protocol] = asyncio.get_running_loop().time()
+        self._since_s[protocol] = True, asyncio.get_running_loop().time()
 
     async def sweep_often(self, server: web.Server) -> None:
         """Sweep until cancelled."""
@@ -335,10 +337,11 @@ class _Sweeper:
     def sweep(self, server: web.Server) -> None:
         """Close what is due."""
         now_s = asyncio.get_running_loop().time()
-        self._since_s = {p: self._since_s.get(p, now_s) for p in server.connections if _is_open(p)}
+        first = False, now_s
+        self._since_s = {p: self._since_s.get(p, first) for p in server.connections if _is_open(p)}
         oldest = sorted(self._since_s.items(), key=operator.itemgetter(1))
         too_many = len(oldest) + 1 - MOST_CONNECTIONS
-        for position, (protocol, since_s) in enumerate(oldest):
+        for position, (protocol, (_asked, since_s)) in enumerate(oldest):
             if position < too_many or since_s < now_s - self.idle_s:
                 _abort(protocol)
 
@@ -369,7 +372,7 @@ def application(
     app = guarded_application(doors, has_tls=has_tls, on_socket=control is not None)
     if control is not None:
         control.add_to(app)
-    app.router.add_get(OPEN_API, _open_api)
+    app.router.add_get(OPEN_API, open_api)
     add_reads(app, "", state, registry, api)
     return app
 
@@ -523,9 +526,10 @@ def _is_cross_origin(request: web.Request, scheme: str) -> bool:
     return (origin is not None and origin != own) or site not in ("none", "same-origin")
 
 
-async def _open_api(_request: web.Request) -> web.Response:
+async def open_api(_request: web.Request, *, fleet: bool = False) -> web.Response:
+    """The description of what a service serves, or that of a fleet."""
     return web.Response(
-        text=json_text(description()),
+        text=json_text(description(fleet=fleet)),
         content_type="application/json",
         headers={"Cache-Control": "no-store"},
     )
@@ -548,7 +552,8 @@ async def _document(api: ReadApi | None, request: web.Request) -> web.Response:
     calls: dict[str, Callable[[], Awaitable[str]]]
     calls = {"status": status, "plan": api.plan, "why": partial(api.why, int(last))}
     if name not in calls:
-        return text_response(404, f"there is no such document; there are {', '.join(calls)}")
+        known = ", ".join([*calls, *_others(request)])
+        return text_response(404, f"there is no such document; there are {known}")
     try:
         text = await calls[name]()
     except NotYetKnown as exc:
@@ -558,6 +563,20 @@ async def _document(api: ReadApi | None, request: web.Request) -> web.Response:
     return web.Response(
         text=text, content_type="application/json", headers={"Cache-Control": "no-store"}
     )
+
+
+def _others(request: web.Request) -> list[str]:
+    """Further documents beside that of a request, each at a path of its own."""
+    asked = request.match_info.route.resource
+    prefix = "" if asked is None else asked.canonical.removesuffix("{document}")
+    paths = [
+        route.resource.canonical.removeprefix(prefix)
+        for route in request.app.router.routes()
+        if route.method == "GET"
+        and route.resource is not None
+        and route.resource.canonical.startswith(prefix)
+    ]
+    return [path for path in paths if "{" not in path]
 
 
 def _is_own_name(host: str) -> bool:

@@ -123,12 +123,18 @@ class Logins:
     """The logins in force, and the check of what clients send."""
 
     def __init__(
-        self, path: Path, read: Callable[[Path], Mapping[str, Login]] | None = None
+        self,
+        path: Path,
+        read: Callable[[Path], Mapping[str, Login]] | None = None,
+        roles: Mapping[Role, str] | None = None,
     ) -> None:
-        """read: for files of another form. Raises ConfigError where the file cannot be used.
+        """read, roles: for files of another form, and what they name the roles.
 
-        Without `read`, that includes a file that others can read.
+        Raises ConfigError where the file cannot be used. Without `read`, that includes a file that
+        others can read.
         """
+        self.roles: Mapping[Role, str] = roles or {role: role.value for role in Role}
+        """What the file names them."""
         self._path, self._read = path, read or _read
         self._key = secrets.token_bytes(32)
         self._dummy = password_hash(secrets.token_hex())

@@ -98,6 +98,17 @@ DECIDED_AT: Final = _gauge(
 DECISIONS: Final = _counter(
     "decisions_total", "Changes of decision, by decision and rule.", "decision", "rule"
 )
+TRIGGER: Final = _gauge(
+    "trigger_info",
+    "Always 1; what `--auto` does about each trigger: act, ask or off.",
+    *("trigger", "response"),
+)
+RUNS_LEFT: Final = _gauge(
+    "limit_runs_left", "Runs that `runs_per_day` allows now; absent without that limit."
+)
+BYTES_LEFT: Final = _gauge(
+    "limit_left_bytes", "Bytes that `bytes_per_day` allows now; absent without that limit."
+)
 SOLVES: Final = _counter("solves_total", "Plans computed, by the status of the result.", "status")
 SOLVE_SECONDS: Final = MetricSpec(
     "plimsoll_solve_duration_seconds", MetricKind.HISTOGRAM, "Time to compute a plan."
@@ -109,7 +120,7 @@ PLAN_BYTES: Final = _gauge(
 PLAN_GAP: Final = _gauge(
     "plan_gap_ratio",
     "Improvement that the newest plan may leave, as a share of the largest possible one; "
-    "0 if proved optimal.",
+    "0 if proved optimal, absent if a plan that raises F, such as a repair, is not.",
 )
 PLAN_WAITS: Final = _gauge("plan_waits", "1 while a plan waits for a person's approval, else 0.")
 PAUSED: Final = _gauge("paused", "1 while a person has paused the service, else 0.")
@@ -130,7 +141,7 @@ METRICS: Final = (
     *(BUILD, CLUSTER, PHASE, BEAT, ERRORS, MESSAGES, RELOADS, SETTINGS_READ, CERTIFICATE),
     *(BROKERS, PARTITIONS, OFFLINE, UNDER_REPLICATED, UNDER_MIN_ISR),
     *(LOADS_AT, LOADS_WINDOW, LOAD, DEVIATION, TOLERANCE, IMBALANCE, SCORE, OUTSIDE),
-    *(DECISION, DECIDED_AT, DECISIONS),
+    *(DECISION, DECIDED_AT, DECISIONS, TRIGGER, RUNS_LEFT, BYTES_LEFT),
     *(SOLVES, SOLVE_SECONDS, PLAN_MOVES, PLAN_BYTES, PLAN_GAP, PLAN_WAITS, PAUSED),
     *(LEADS, LEADER),
     *(RUN_ACTIVE, RUN_MOVES, RUN_LEFT, RUNS, MOVES, MOVED_BYTES),

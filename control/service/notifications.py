@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -358,29 +358,44 @@ class Notifications(Closing):
             await asyncio.wait_for(waiting, LINGER_S)
 
     async def _deliver(self, place: int) -> None:
-        queue, wake = self._queues[place], self._wake[place]
+        receiver, queue, wake = self._receivers[place], self._queues[place], self._wake[place]
+        renewed_s = self._loop.time()
         while queue or not self._closing:
-            if not queue:
+            # However many other lines arrive: without renewals, a condition looks resolved.
+            left_s = renewed_s + self._renew_s - self._loop.time()
+            if left_s <= 0 and not self._closing:
+                for message in self._renewals(place):
+                    await self._try(place, message)
+                renewed_s = self._loop.time()
+            elif queue:
+                await self._try(place, queue.popleft())
+            else:
                 wake.clear()
-                try:
-                    await asyncio.wait_for(wake.wait(), self._renew_s)
-                except TimeoutError:
-                    self._renew(place)
-                continue
-            await self._try(self._receivers[place], queue.popleft())
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(wake.wait(), left_s if receiver.renews else None)
 
-    def _renew(self, place: int) -> None:
+    def _renewals(self, place: int) -> list[Message]:
+        """Reports of the conditions that last, for a receiver that forgets them."""
+        if not self._receivers[place].renews:
+            return []
         with self._lock:
-            if self._receivers[place].renews:
-                until_s = self._clock() + FIRING_S
-                self._queues[place].extend(
-                    Message(notice, until_s) for notice in self._lasting[place].values()
-                )
+            until_s = self._clock() + FIRING_S
+            return [Message(notice, until_s) for notice in self._lasting[place].values()]
 
-    async def _try(self, receiver: Receiver, message: Message) -> None:
+    def _timed(self, place: int, message: Message) -> Message:
+        """A message whose alert fires from now on while its condition lasts, however late it is."""
+        with self._lock:
+            lasting = self._lasting[place].get(message.notice.event)
+        same = lasting is not None and lasting.condition == message.notice.condition
+        if message.ended or not same:
+            return message
+        return replace(message, until_s=self._clock() + FIRING_S)
+
+    async def _try(self, place: int, message: Message) -> None:
+        receiver = self._receivers[place]
         for number in range(MOST_TRIES):
             try:
-                await receiver.send(message, self._timeout_s)
+                await receiver.send(self._timed(place, message), self._timeout_s)
             except Undelivered as exc:
                 if not exc.again or number == MOST_TRIES - 1:
                     logger.warning(

@@ -5,7 +5,7 @@ OpenAPI 3.1, whose schemas are JSON Schema 2020-12.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from control.cli.output_types import (
     ActionAnswer,
     AuditAnswer,
     CtlStatusAnswer,
+    FleetAnswer,
     PlanAnswer,
     SimulateAnswer,
     StatusAnswer,
@@ -31,13 +32,15 @@ from model.exchange.json_schemas import schema_of
 
 API: Final = "/api/v1"
 OPEN_API: Final = "/openapi.json"
+CLUSTERS: Final = "/clusters"
+"""What the paths of a fleet's clusters begin with, before their names."""
 REASON: Final = "One sentence on why."
 ERRORS: Final = {
     "202": "Still being computed; ask again.",
     "400": "The parameters or the body are not valid, or name what does not exist.",
     "401": "Log in with a name and password, or a bearer token.",
     "403": "The role of the login does not suffice.",
-    "404": "There is no such path, task or result, or `api` in `[service]` is off.",
+    "404": "There is no such path, cluster, task or result, or `api` in `[service]` is off.",
     "409": "The service refuses: the header `Plimsoll-Error` names the class of the error.",
     "413": "The body is too large, or there must be none.",
     "415": "The body is not JSON.",
@@ -183,21 +186,59 @@ ROUTES: Final = (
     ),
 )
 """All that the port serves; a test compares them with the paths that the server knows."""
+FLEET_ROUTES: Final = (
+    Route(
+        path="/livez",
+        summary="Whether the loop of any cluster turns.",
+        needs=None,
+        errors=("429", "503"),
+        name="fleet_livez",
+    ),
+    Route(
+        path="/readyz",
+        summary="Whether the loads of any cluster are known.",
+        needs=None,
+        errors=("429", "503"),
+        name="fleet_readyz",
+    ),
+    Route(
+        path="/metrics",
+        summary="The metrics of all clusters, with the label `cluster`.",
+        name="fleet_metrics",
+    ),
+    Route(path=OPEN_API, summary="This description.", answer=BaseModel),
+    Route(
+        path=f"{API}/fleet",
+        summary="All clusters, as `fleet -o json` prints them.",
+        answer=FleetAnswer,
+        errors=("401", "403", "404", "429"),
+    ),
+    *(
+        replace(
+            route,
+            path=f"{CLUSTERS}/{{cluster}}{route.path}",
+            errors=tuple(sorted({*route.errors, "404"})),
+        )
+        for route in ROUTES
+        if route.path != OPEN_API
+    ),
+)
+"""All that the port of a fleet serves."""
 
 
 @cache
-def description() -> dict[str, Any]:
-    """The document; callers must not change it."""
+def description(*, fleet: bool = False) -> dict[str, Any]:
+    """The document of a service, or of a fleet's; callers must not change it."""
     schemas: dict[str, Any] = {}
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in FLEET_ROUTES if fleet else ROUTES:
         paths.setdefault(route.path, {})[route.method] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "plimsoll",
             "version": "1",
-            "description": "The service that balances a Kafka cluster: state, plans and actions.",
+            "description": "The service that balances Kafka clusters: state, plans and actions.",
         },
         "paths": paths,
         "components": {
@@ -211,10 +252,10 @@ def description() -> dict[str, Any]:
 
 
 @cache
-def published() -> dict[str, Any]:
+def published(*, fleet: bool = False) -> dict[str, Any]:
     """The same for the documentation: types of answers are the files in `docs/schemas`."""
     files = {model.__name__: f"../schemas/{kind}.json" for kind, model in ANSWERS.items()}
-    whole = description()
+    whole = description(fleet=fleet)
     bodies = {route.body.__name__ for route in ROUTES if route.body is not None}
     known = whole["components"]["schemas"]
     schemas: dict[str, Any] = {}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 THROTTLE_WAIT_S: Final = 5.0
 """How long a request waits until the run has reacted to another throttle."""
+HALT_S: Final = 5.0
+"""How long a stop waits for a busy loop, to know whether a run has begun just before."""
 POLL_S: Final = 0.05
 UNKNOWN: Final = Peer(None, None)
 RELOAD: Final = "reload"
@@ -162,12 +164,19 @@ class OperatorActions:
         self._audit.append(record.model_copy(update={"outcome": outcome, "message": message}))
 
     def order(
-        self, plan_hash: str, by: str, detail: str, act: Callable[["Loop"], ActionResult]
+        self,
+        plan_hash: str,
+        by: str,
+        detail: str,
+        act: Callable[["Loop"], ActionResult],
+        *,
+        check: Callable[[], None],
     ) -> ActionResult:
         """Do what executes a plan that a client of Cruise Control orders.
 
         A pause that such a client's stop has begun ends with the order. detail: its request.
-        Raises as `perform`, and whatever `act` does; then nothing was changed.
+        check: raises where that stop has ended the order itself. Raises as `perform`, and whatever
+        `check` and `act` do; then nothing was changed.
         """
         loop = self._loop_now()
         _refuse_read_only(loop)
@@ -178,11 +187,14 @@ class OperatorActions:
         self._begin(ORDER, record, loop)
         try:
             with self._one:
+                check()
                 if self.pause is not None and self.pause.by.startswith(CLIENT):
                     self._resume(loop)
                 if self.pause is not None:
                     raise GuardrailRefused(f"the service is {self.pause.words}")
-                result = act(loop)
+            # Without the lock, since it may wait for the archive, and a stop must not. The loop
+            # refuses what a pause has overtaken.
+            result = act(loop)
         except Exception as exc:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
@@ -239,24 +251,32 @@ class OperatorActions:
         self._end(record, AuditOutcome.DONE, message, loop)
         return ActionResult(message=message)
 
-    def ending(self, by: str, act: Callable[[], str]) -> str:
-        """Do what ends orders of a client of Cruise Control whose runs have not begun; what it did.
+    def halt(
+        self, by: str, orders: Callable[[], str], tasks: Callable[[], str], *, aborts: bool
+    ) -> str:
+        """End whatever may move replicas, because a client of Cruise Control requests it.
 
-        Raises GuardrailRefused where another service leads, and whatever `act` does.
+        No run starts until its next order or `plimsoll ctl resume`, whether or not one has been in
+        progress. orders: ends orders whose runs have not begun, before all else. tasks: the same
+        for tasks on brokers, once no other run begins. Both return a clause about what they have
+        ended, empty for nothing. Raises GuardrailRefused where another service leads.
         """
-        loop = self._loop_now()
-        record = self._record(
-            Action.STOP, ActionRequest(by=by), UNKNOWN, AuditVia.CRUISE_CONTROL, ""
-        )
-        self._begin(Action.STOP, record, loop)
+        loop, asked = self._loop_now(), ActionRequest(by=by)
+        action = Action.ABORT if aborts else Action.STOP
+        record = self._record(action, asked, UNKNOWN, AuditVia.CRUISE_CONTROL, self._plan_of(loop))
+        warning = self._begin(action, record, loop)
         try:
-            self.refuse_standby()
-            message = act()
+            if not loop.moving:
+                self.refuse_standby()
+            ended = orders()
+            with self._one:
+                result = self._halt(asked, loop, aborts=aborts)
+            message = "; ".join(filter(None, (result.message, ended, tasks())))
         except Exception as exc:
             self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
             raise
-        self._end(record, AuditOutcome.DONE, message, loop)
-        return message
+        self._done(record, by, replace(result, message=message), loop)
+        return "; ".join(filter(None, (message, warning)))
 
     def note_approval(self, client: "Client", detail: str, plan_hash: str) -> None:
         """Record that a plan begins that a client has approved by what it requested before.
@@ -409,10 +429,10 @@ class OperatorActions:
             raise GuardrailRefused(f"the service is {self.pause.words}")
         self._keep_pause(request, loop)
         if not loop.moving:
-            return ActionResult(message="no run starts until plimsoll ctl resume")
+            return ActionResult(message="no run starts until you run plimsoll ctl resume")
         loop.steering.pause()
         run_id = self._run_of(loop)
-        message = f"{_named_run(run_id)} starts no more moves until plimsoll ctl resume"
+        message = f"{_named_run(run_id)} starts no more moves until you run plimsoll ctl resume"
         return ActionResult(message=message, run_id=run_id, plan_hash=self._plan_of(loop))
 
     def _resume(self, loop: "Loop") -> ActionResult:
@@ -444,8 +464,22 @@ class OperatorActions:
         else:
             loop.steering.stop(request.by)
         how = "cancelling in-flight moves" if aborts else "after its in-flight moves"
-        message = f"{_named_run(run_id)} stops, {how}; no run starts until plimsoll ctl resume"
+        message = (
+            f"{_named_run(run_id)} stops, {how}; no run starts until you run plimsoll ctl resume"
+        )
         return ActionResult(message=message, run_id=run_id, plan_hash=plan_hash)
+
+    def _halt(self, request: ActionRequest, loop: "Loop", *, aborts: bool) -> ActionResult:
+        """Pause, unless that is so already, and end the run in progress where there is one."""
+        if not loop.moving:
+            if self.pause is None:
+                self._keep_pause(request, loop, wait=False)
+            loop.await_turn(HALT_S)
+        if loop.moving:
+            return self._stop(request, loop, aborts=aborts)
+        return ActionResult(
+            message="no run is in progress; no run starts until you run plimsoll ctl resume"
+        )
 
     def _approve(self, request: ActionRequest, loop: "Loop") -> ActionResult:
         _refuse_read_only(loop)

@@ -15,10 +15,12 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from control.loop.view import LoopView, Phase
+from control.loop.policy import DecisionInputs
+from control.loop.view import LoopView, Mode, Phase
 from control.service import metric_specs as specs
 from control.service.metric_specs import MetricSpec
 from control.service.service_state import ASKING, ENDED_MOVES, ENDED_RUNS, ServiceState, Tallies
+from control.settings.trigger_table import Trigger
 from model import __version__, errors
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
@@ -87,6 +89,8 @@ class StateCollector(Collector):
             yield _one(specs.DECIDED_AT, state.decided_at_s)
             waits = state.decision[0] in _WAITING
             yield _one(specs.PLAN_WAITS, waits)
+        if state.inputs is not None and state.inputs.mode is Mode.AUTO:
+            yield from _of_policy(state.inputs)
         if view is not None:
             yield from _of_view(view, state.goals)
             yield _one(specs.RUN_ACTIVE, state.run_active)
@@ -145,6 +149,15 @@ def _solve_seconds(tallies: Tallies) -> Metric:
         buckets.append(("+Inf" if bound == math.inf else str(bound), float(total)))
     spec = specs.SOLVE_SECONDS
     return HistogramMetricFamily(spec.name, spec.help, buckets=buckets, sum_value=tallies.solve_s)
+
+
+def _of_policy(inputs: DecisionInputs) -> Iterator[Metric]:
+    rows = ((str(trigger), str(inputs.triggers.response(trigger))) for trigger in Trigger)
+    yield _gauge(specs.TRIGGER, [(row, 1) for row in rows])
+    if inputs.runs_left is not None:
+        yield _one(specs.RUNS_LEFT, inputs.runs_left)
+    if inputs.bytes_left is not None:
+        yield _one(specs.BYTES_LEFT, inputs.bytes_left)
 
 
 def _of_view(view: LoopView, goals: Goals) -> Iterator[Metric]:
@@ -215,7 +228,8 @@ def _of_plan(view: LoopView) -> Iterator[Metric]:
         return
     if plan.bytes_to_copy is not None:
         yield _one(specs.PLAN_BYTES, plan.bytes_to_copy)
-    yield _one(specs.PLAN_GAP, plan.gap_share)
+    if plan.gap_share == 0.0 or not plan.raises_objective:
+        yield _one(specs.PLAN_GAP, plan.gap_share)
 
 
 def _of_run(view: LoopView) -> Iterator[Metric]:

@@ -95,6 +95,8 @@ class ServiceState:
         """Decision and rule in force."""
         self.decision_reason = ""
         """Its reason, as it was given last."""
+        self.inputs: DecisionInputs | None = None
+        """What it was decided by last; None before the first decision."""
         self.decided_at_s = 0.0
         """Seconds since the epoch, as are the next two."""
         self.beat_at_s = clock()
@@ -136,7 +138,7 @@ class ServiceState:
         self._tick_s = tick_s
         self.effort, self.decisions_dir = effort, decisions_dir
         self.goals, self.view, self.decision = goals, None, None
-        self.decision_reason = ""
+        self.decision_reason, self.inputs = "", None
         self._loads_s, self._run, self._open_run = None, None, ""
         self.beat()
         self.read_at_s = self._clock()
@@ -158,7 +160,7 @@ class ServiceState:
 
     def decided(self, facts: "DecisionInputs", step: Decision, reason: str) -> None:
         """Count a decision, unless it repeats the last one."""
-        self.decision_reason = reason
+        self.decision_reason, self.inputs = reason, facts
         now = (step.value, holding_rule(facts, step))
         if now != self.decision:
             self.decision, self.decided_at_s = now, self._clock()
@@ -169,6 +171,11 @@ class ServiceState:
         """Count an error."""
         with self._lock:
             self.tallies.errors[type(error).__name__] += 1
+
+    def solved(self, result: "Result") -> None:
+        """Count a plan that no view shows, such as one for a client or a task."""
+        with self._lock:
+            self._count_result(result)
 
     def modelled(self, seconds: float) -> None:
         """Note how long the newest model of the cluster took."""

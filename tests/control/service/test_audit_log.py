@@ -68,10 +68,10 @@ def test_a_record_is_synced_before_append_returns(
     monkeypatch.setattr(os, "fsync", fsync)
     log = AuditLog(tmp_path)
     log.append(record(1))
-    # The folder, too, names a new file.
-    assert synced == [str(log.path), str(tmp_path)]
+    # The folder, too, names a new file, and its parent the folder.
+    assert synced == [str(tmp_path.parent), str(log.path), str(tmp_path)]
     log.append(record(2))
-    assert synced[2:] == [str(log.path)]
+    assert synced[3:] == [str(log.path)]
 
 
 def test_a_full_file_is_set_aside_and_the_oldest_removed(tmp_path: Path) -> None:

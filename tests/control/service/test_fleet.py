@@ -21,6 +21,7 @@ from control.service.http_access import HttpAccess
 from control.service.http_listener import bound
 from control.service.logins import Logins
 from control.service.member_state import MemberState
+from control.service.open_api import description
 from control.service.scrape import exposition, fleet_registry, registry_of
 from control.service.service_state import ServiceState
 from model.goals.goals import Goals
@@ -152,3 +153,16 @@ def test_roles_hold_for_each_cluster_of_a_fleet(site: Site) -> None:
     assert site.ask("/clusters/%65ast/api/v1/actions/pause", basic("vic"), {})[0] == 403
     assert site.ask("/clusters/nobody/api/v1/actions/pause", basic("olga"), {})[0] == 404
     assert len(site.actions.seen) == 1
+
+
+def test_every_path_of_a_fleet_is_described(site: Site) -> None:
+    status, text = site.ask("/openapi.json", basic("vic"))
+    document = json.loads(text)
+    assert (status, document) == (200, description(fleet=True))
+    for path, methods in document["paths"].items():
+        for method in methods:
+            asked = path.format(cluster="east", task="none")
+            _, text = site.ask(asked, basic("ada"), None if method == "get" else {})
+            # What the server answers to paths and methods that it does not know.
+            assert text.strip() not in ("404: Not Found", "405: Method Not Allowed"), asked
+    assert site.ask("/clusters/east/nothing", basic("ada"))[1] == "404: Not Found"

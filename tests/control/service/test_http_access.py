@@ -171,7 +171,7 @@ def test_without_tls_the_port_answers_nothing(start: Start) -> None:
 def test_viewers_read_and_operators_act_under_their_own_name(start: Start) -> None:
     site = start()
     status, text, _ = site.ask("/api/v1/actions/pause", basic("vic"), {})
-    assert (status, text) == (403, "vic is a viewer; this needs the role operator\n")
+    assert (status, text) == (403, "vic has the role viewer; this needs the role operator\n")
     assert site.ask("/api/v1/service", basic("vic"))[0] == 200
     assert site.actions.seen == []
     status, text, _ = site.ask("/api/v1/actions/throttle", basic("olga"), {"rate": "1MB"})
@@ -184,11 +184,17 @@ def test_viewers_read_and_operators_act_under_their_own_name(start: Start) -> No
     assert site.actions.clients == ["127.0.0.1", "127.0.0.1"]
 
 
+def test_unknown_documents_are_answered_with_those_that_there_are(start: Start) -> None:
+    status, text, _ = start().ask("/api/v1/nothing", basic("vic"))
+    known = "status, plan, why, tasks, simulate, service, audit"
+    assert (status, text) == (404, f"there is no such document; there are {known}\n")
+
+
 def test_admins_read_who_did_what(start: Start) -> None:
     site = start()
     AuditLog(site.folder).append(record(1))
     status, text, _ = site.ask("/api/v1/audit", basic("olga"))
-    assert (status, text) == (403, "olga is an operator; this needs the role admin\n")
+    assert (status, text) == (403, "olga has the role operator; this needs the role admin\n")
     status, text, _ = site.ask("/api/v1/audit", basic("ada"))
     assert status == 200
     assert [action["by"] for action in json.loads(text)["actions"]] == ["eve"]

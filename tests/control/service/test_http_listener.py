@@ -261,6 +261,24 @@ def test_hundreds_of_connections_do_not_shut_others_out(start: Start) -> None:
     assert got(listener, "/livez")[0] == 200
 
 
+def test_connections_without_a_request_are_closed_before_one_that_has_sent_one(
+    start: Start,
+) -> None:
+    listener = start()
+    asking = http.client.HTTPConnection(*listener.address, timeout=WAIT_S)
+    asking.request("GET", "/livez")
+    assert asking.getresponse().read() == b"ok\n"
+    with contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(connected(listener)) for _ in range(2 * MOST_CONNECTIONS)]
+        deadline = time.monotonic() + WAIT_S
+        while sum(map(is_closed, clients)) <= MOST_CONNECTIONS:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert asking.sock is not None
+        assert not is_closed(asking.sock)
+    asking.close()
+
+
 def test_requests_on_one_connection_keep_it_open(start: Start) -> None:
     listener = start()
     connection = http.client.HTTPConnection(*listener.address, timeout=WAIT_S)

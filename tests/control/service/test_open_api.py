@@ -17,7 +17,12 @@ from control.service.read_api import ReadApi
 from control.service.service_state import ServiceState
 from tests.control.service.test_control_socket import FakeActions
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+BOTH = pytest.mark.parametrize(
+    ("fleet", "page", "schemas"),
+    [(False, "openapi.json", 9), (True, "openapi-fleet.json", 10)],
+    ids=["service", "fleet"],
+)
 
 
 def served(folder: Path) -> dict[tuple[str, str], re.Pattern[str]]:
@@ -53,8 +58,10 @@ def test_every_path_of_the_port_is_described(tmp_path: Path) -> None:
     assert actions == set(Action)
 
 
-def test_references_are_defined_and_schemas_are_valid() -> None:
-    document = description()
+@BOTH
+def test_references_are_defined_and_schemas_are_valid(fleet: bool, page: str, schemas: int) -> None:
+    del page, schemas
+    document = description(fleet=fleet)
     text = json.dumps(document)
     referred = set(re.findall(r'"#/components/schemas/(\w+)"', text))
     assert referred == document["components"]["schemas"].keys()
@@ -63,11 +70,12 @@ def test_references_are_defined_and_schemas_are_valid() -> None:
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_the_page_refers_to_the_published_schemas() -> None:
-    page = json.loads(PAGE.read_text())
-    assert page == published()
-    assert page["paths"].keys() == description()["paths"].keys()
-    referred = set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(page)))
+@BOTH
+def test_the_page_refers_to_the_published_schemas(fleet: bool, page: str, schemas: int) -> None:
+    found = json.loads((REFERENCE / page).read_text())
+    assert found == published(fleet=fleet)
+    assert found["paths"].keys() == description(fleet=fleet)["paths"].keys()
+    referred = set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(found)))
     own = {ref for ref in referred if ref.startswith("#")}
     assert {ref.rpartition("/")[2] for ref in own} == {
         "ActionParameters",
@@ -76,11 +84,11 @@ def test_the_page_refers_to_the_published_schemas() -> None:
         "SimulateParameters",
         "TaskParameters",
     }
-    assert len(referred - own) == 9
-    names = [o["operationId"] for path in page["paths"].values() for o in path.values()]
+    assert len(referred - own) == schemas
+    names = [o["operationId"] for path in found["paths"].values() for o in path.values()]
     assert len({*names}) == len(names)
     for ref in referred - own:
-        assert (PAGE.parent / ref).is_file()
+        assert (REFERENCE / ref).is_file()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The metrics of a scrape, read by Prometheus' own parsers."""
 
+import dataclasses
 import logging
 import math
 import threading
@@ -17,10 +18,18 @@ from control.service import metric_specs as specs
 from control.service.metric_specs import METRICS, MetricKind
 from control.service.scrape import exposition, registry_of
 from control.service.service_state import ServiceState
+from control.settings.auto_limits import EAGER
+from control.settings.trigger_table import Response, Trigger, TriggerTable
 from model.errors import ClusterUnreachable
 from model.snapshot.replication import Replication
 from tests.control.service.test_service_state import UNEVEN, watched
-from tests.support.control.loop_parts import CannedObserver, loop_parts, with_header
+from tests.support.control.loop_parts import (
+    CannedObserver,
+    RecordingExecutor,
+    loop_parts,
+    loop_settings,
+    with_header,
+)
 from tests.support.tui.terminals import LONG_S
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
@@ -102,6 +111,20 @@ def test_values_are_those_of_the_view(planned: ServiceState) -> None:
     assert of(specs.RUN_ACTIVE) == {(): 0}
 
 
+def test_the_gap_is_absent_where_it_is_not_a_share_of_an_improvement(planned: ServiceState) -> None:
+    view = planned.view
+    assert view is not None
+    assert view.plan is not None
+    raised = view.plan.objective_before + 1.0
+    repair = view.plan.model_copy(update={"objective": raised, "bound": 0.0})
+    proved = repair.model_copy(update={"bound": raised})
+    exported = []
+    for plan in (view.plan, repair, proved):
+        planned.see(dataclasses.replace(view, plan=plan))
+        exported.append(samples(parsed(scraped(planned)), specs.PLAN_GAP.name))
+    assert exported == [{(): view.plan.gap_share}, {}, {(): 0.0}]
+
+
 def test_every_family_is_declared_and_named_by_the_conventions(planned: ServiceState) -> None:
     declared = {spec.name.removesuffix("_total"): spec for spec in METRICS}
     assert len(declared) == len(METRICS)
@@ -124,6 +147,29 @@ def test_openmetrics_is_served_to_those_who_prefer_it(planned: ServiceState) -> 
     families = list(parsed_om(body.decode()))  # type: ignore[no-untyped-call]
     assert samples(families, specs.PARTITIONS.name) == {(): 9}
     assert samples(families, specs.SOLVE_SECONDS.name + "_count") == {(): 1}
+
+
+def test_auto_shows_its_triggers_and_what_is_left_of_the_day(tmp_path: Path) -> None:
+    state = ServiceState()
+    limits = EAGER.model_copy(update={"runs_per_day": 4, "bytes_per_day": 10**12})
+    settings = loop_settings(
+        tmp_path,
+        mode=Mode.AUTO,
+        limits=limits,
+        triggers=TriggerTable(uneven_load=Response.OFF, dead_broker=Response.ASK),
+    )
+    observer = CannedObserver([UNEVEN])
+    parts = loop_parts(observer, RecordingExecutor(), decided=state.decided)
+    loop = Loop(settings, parts)
+    for _ in range(3):
+        loop.turn(observer)
+    families = list(parsed(scraped(state)))
+    triggers = samples(families, specs.TRIGGER.name)
+    assert len(triggers) == len(Trigger)
+    assert {("off", "uneven_load"), ("ask", "dead_broker"), ("act", "over_capacity")} <= {*triggers}
+    assert samples(families, specs.RUNS_LEFT.name) == {(): 4}
+    assert samples(families, specs.BYTES_LEFT.name) == {(): 1e12}
+    loop.close()
 
 
 def test_gauges_disappear_with_their_broker(planned: ServiceState, tmp_path: Path) -> None:
