@@ -307,7 +307,7 @@ class CannedTasks:
         """The same plan for each request."""
         brokers = named.among(snapshot.header.brokers)
         task = BrokerTask.requested(f"{operation}-new", NAME, operation, brokers, by=by, ms=AT_MS)
-        return ProposedTask(task=task, found=FoundPlan.of(self._plan, "", left=0))
+        return ProposedTask(task=task, found=FoundPlan.of(self._plan, "", left=0), note="")
 
     def request(self, proposed: ProposedTask, by: str) -> ResumedTask:
         """Nothing is stored."""
@@ -357,6 +357,7 @@ class CannedLoop:
         self.proposals = CannedProposals()
         self.previous_runs = CannedPast(view.plan)
         self.tasks = CannedTasks(view.plan)
+        self.auto_watch = None
         self.settings = LoopSettings(
             bootstrap=view.bootstrap,
             name=NAME,

@@ -19,6 +19,7 @@ from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
 from tests.support.tui.fleets import every_kind, fleet_stage
 from tui.app import PlimsollApp
+from tui.screens.approve import PlanDialog
 from tui.screens.task_plan import TaskPlanScreen
 from tui.viewmodel.run.progress import share_done
 
@@ -68,7 +69,9 @@ async def _session(app: PlimsollApp, camera: Camera) -> None:
     await camera.take("overview", "1")
     await camera.take("topics", "4")
     await camera.take("plan", "2")
-    await camera.press("A", *app.moment.view.cluster_name, "enter")
+    await camera.press("A", *app.moment.view.cluster_name)
+    await camera.until(lambda: _can_be_approved(app))
+    await camera.press("enter")
     await camera.until(lambda: _done(app) >= SHARE)
     await camera.take("run", "3")
     await camera.until(lambda: not app.moment.running)
@@ -81,11 +84,17 @@ def _is_typed_into(app: PlimsollApp) -> bool:
     return isinstance(app.screen.focused, Input)
 
 
+def _can_be_approved(app: PlimsollApp) -> bool:
+    return isinstance(app.screen, PlanDialog) and app.screen.armed
+
+
 async def tasks(app: PlimsollApp, camera: Camera) -> None:
     """Request a demotion of the broker under the cursor, and show it among the tasks."""
     await camera.press("1", "o", *["down"] * 3, "enter")
     await camera.until(lambda: isinstance(app.screen, TaskPlanScreen) and _is_typed_into(app))
-    await camera.press(*app.moment.view.cluster_name, "enter")
+    await camera.press(*app.moment.view.cluster_name)
+    await camera.until(lambda: _can_be_approved(app))
+    await camera.press("enter")
     await camera.until(lambda: app.moment.view.run is not None and not app.moment.running)
     await asyncio.sleep(SHOWN_S)
     app.clear_notifications()

@@ -36,7 +36,7 @@ class Walk:
         self._tmux.until("PLAN READY")
         self._take("overview")
         self._tmux.press("2")
-        self._tmux.until("limited by", "Brokers now")
+        self._tmux.until("imbalance score", "Brokers now")
         while not _enough(self._tmux.seen()):
             self._tmux.press("r")
             self._tmux.until("replanning")
@@ -52,7 +52,7 @@ class Walk:
     def approve(self) -> None:
         self._tmux.press("A")
         self._name("approve")
-        self._tmux.until("Approve plan", gone=["being estimated"])
+        self._tmux.until("Approve plan", gone=["being estimated", "being checked"])
         self._take("approve")
         self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Approve plan"])
@@ -69,9 +69,9 @@ class Walk:
         self._tmux.until("throttle 12.0 MB/s", gone=["another rate", "requested"])
         self._take("throttled")
         self._tmux.press("P")
-        self._tmux.until(" PAUSED ", "waiting", gone=["in flight"])
+        self._tmux.until(" PAUSED ", "waiting", gone=["moving"])
         self._take("paused")
-        self._tmux.press("P")
+        self._tmux.press("R")
         self._tmux.until(" RUNNING ", "in flight")
         self._take("resumed")
 

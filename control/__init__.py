@@ -16,6 +16,8 @@ PUBLIC = (
     "planning.scenario_flags",
     "render.fleet_text",
     "render.plan_export",
+    "render.topics_table",
+    "service.auto_watch",
     "service.member_state",
     "settings.screen_settings",
     "tasks.broker_task",

@@ -29,7 +29,7 @@ from control.settings.settings import S3Bucket, Settings
 from control.settings.solve_table import task_limits
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_retention import run_ids_of_open_tasks
+from control.tasks.task_retention import needed_runs
 from executor.journal.lease import Lease, LeaseSettings, LeaseStore, Sightings, this_process
 from executor.timing import Timing, steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collector.spark.shared import SharedSpark
     from collector.state_replay import Replayed
     from control.planning.effort_stages import Duration
+    from control.service.auto_watch import AutoWatch
     from control.service.leadership import Leadership
     from control.service.operator_actions import OperatorActions
     from control.simulation.trials import Passed, TryAll
@@ -55,8 +56,11 @@ if TYPE_CHECKING:
     from control.tasks.task_rollback import TaskAwareExecutor
     from executor.executor import Executor
     from executor.timing import RunLimits
+    from model.goals.goals import Goals
     from model.plan.plan import Plan
     from model.snapshot.pseudonyms import Pseudonyms
+    from model.snapshot.snapshot import Snapshot
+    from solver.report.result import Result
     from solver.studies.solve_tasks import SolveAll
 
 _SEEN: Final = Sightings()
@@ -206,33 +210,46 @@ def leadership(
     )
 
 
-def _continued_tasks(settings: Settings) -> "ContinuedTasks":
-    """The tasks that `--auto` continues."""
+def _continued_tasks(
+    settings: Settings, solved: "Callable[[Result], None] | None" = None
+) -> "ContinuedTasks":
+    """The tasks that `--auto` continues; solved: hears of the plans found for them."""
     from control.tasks.continued_tasks import ContinuedTasks
     from control.tasks.task_request import UNSIGNED
     from solver.solve import solve
+
+    def find(snapshot: "Snapshot", goals: "Goals") -> "Result":
+        limits = task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers))
+        result = solve(snapshot, goals, limits)
+        if solved is not None:
+            solved(result)
+        return result
 
     return ContinuedTasks(
         barred="" if settings.require_signature is None else UNSIGNED,
         files=task_files(settings),
         connect=lambda: contextlib.closing(executor(settings)),
         journal_dir=journal_dir(settings),
-        solve=lambda snapshot, goals: solve(
-            snapshot,
-            goals,
-            task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers)),
-        ),
+        solve=find,
         goals=settings.goals,
         clock=time.time,
         steady=steady_s,
     )
 
 
-def _operator_tasks(settings: Settings) -> "OperatorTasks":
+def _operator_tasks(
+    settings: Settings, solved: "Callable[[Result], None] | None" = None
+) -> "OperatorTasks":
     """The tasks on brokers for a person at a screen."""
     from control.tasks.operator_tasks import OperatorTasks
 
-    return OperatorTasks(_continued_tasks(settings))
+    return OperatorTasks(_continued_tasks(settings, solved))
+
+
+def _auto_watch(settings: Settings) -> "AutoWatch":
+    from control.service.auto_watch import AutoWatch
+
+    return AutoWatch(settings.state_dir, signed(settings))
 
 
 def _marked_brokers(settings: Settings) -> MarkedBrokers:
@@ -477,7 +494,7 @@ def executor(settings: Settings, plan_file: Path | None = None) -> "Executor":
         retention=retention_of(
             settings.retention,
             settings.goals,
-            lambda: run_ids_of_open_tasks(TaskFiles(settings.state_dir)),
+            lambda: needed_runs(TaskFiles(settings.state_dir), journal_dir(settings)),
         ),
         required=required_signature(settings, plan_file),
     )
@@ -556,8 +573,9 @@ def loop(
             planner=planner,
             executor=(lambda: _executor_of_loop(settings)) if allowed else None,
             new_policy=None if policy_file is None else policy_file.poll,
-            tasks=_continued_tasks(settings) if mode is Mode.AUTO else None,
-            operator_tasks=_operator_tasks(settings),
+            tasks=_continued_tasks(settings, watcher.solved) if mode is Mode.AUTO else None,
+            operator_tasks=_operator_tasks(settings, watcher.solved),
+            auto_watch=None if mode is Mode.AUTO else _auto_watch(settings),
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import work
 from textual.app import SystemCommand
@@ -20,6 +20,7 @@ from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
+from tui.auto_actions import AutoActions
 from tui.base_app import BREAK_KEY, HELP_KEY, driver_for, show
 from tui.events import ViewArrived
 from tui.host import Host, Runs, Tasks
@@ -45,9 +46,11 @@ from tui.task_actions import TaskActions
 from tui.terminal import vanished
 from tui.viewmodel.brokers.load_history import Trail
 from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.modes import MODES
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
+    from control.service.auto_watch import AutoSeen
     from executor.schedule.estimate import Forecast
 
 STOP_TEXT = "In-flight moves finish and no further move starts. Completed moves stay as they are."
@@ -55,6 +58,8 @@ ABORT_TEXT = (
     "In-flight moves are cancelled and reverted where the platform supports it. "
     "Completed moves stay as they are."
 )
+AUTO_EVERY_S = 2.0
+"""Time between two looks at what another process decides."""
 AHEAD_S = 1.0
 """How long after the first picture the other screens are built."""
 BETWEEN_S = 0.2
@@ -63,23 +68,23 @@ ALLOWED_WHEN_TOO_SMALL = ("quit", "no", "close")
 """Actions that keys still trigger on a terminal too small to read."""
 
 
+SCREENS: Final[tuple[type[LiveScreen], ...]] = (
+    OverviewScreen,
+    PlanScreen,
+    RunScreen,
+    TopicsScreen,
+    HistoryScreen,
+    LogScreen,
+    TasksScreen,
+)
+
+
 class PlimsollApp(Host):
     """Show one loop. The app decides nothing and opens no connection."""
 
     TITLE = "plimsoll"
     CSS_PATH = "plimsoll.tcss"
-    MODES = {
-        screen.MODE: screen
-        for screen in (
-            OverviewScreen,
-            PlanScreen,
-            RunScreen,
-            TopicsScreen,
-            HistoryScreen,
-            LogScreen,
-            TasksScreen,
-        )
-    }
+    MODES = {screen.MODE: screen for screen in SCREENS}
     DEFAULT_MODE = "overview"
     BINDINGS = [
         *MODE_KEYS,
@@ -92,11 +97,28 @@ class PlimsollApp(Host):
             id="plan.approve",
         ),
         Binding(
+            "W",
+            "approve_waiting",
+            "Approve waiting plan",
+            tooltip="Show the plan that run --auto leaves to a person, and approve it",
+            show=False,
+            id="auto.approve",
+        ),
+        Binding(
             "r",
             "solve_again",
             "Replan",
             tooltip="Make a new plan from the latest loads",
             id="plan.solve",
+        ),
+        # The header names it on every screen; on the plan screen, its own is in the key bar.
+        Binding(
+            "w",
+            "what_if",
+            "What-if",
+            tooltip="Plan for other brokers or traffic; changes nothing",
+            show=False,
+            id="plan.what_if",
         ),
         Binding(
             "X",
@@ -104,6 +126,14 @@ class PlimsollApp(Host):
             "Stop run",
             tooltip="Start no further moves; finish or cancel those in flight",
             id="run.stop",
+        ),
+        Binding(
+            "B",
+            "roll_back",
+            "Roll back",
+            tooltip="Roll the most recent run back, after a confirmation",
+            show=False,
+            id="run.rollback",
         ),
         HELP_KEY,
         Binding("q", "quit", "Quit", tooltip="Leave plimsoll", id="app.quit"),
@@ -128,6 +158,8 @@ class PlimsollApp(Host):
         self._ahead_s = ahead_s
         self._runs = RunActions(self, engine, user)
         self._tasks = TaskActions(self, engine, user, engine.preview)
+        self._auto = AutoActions(self, engine, user, engine.preview)
+        self._auto_seen: AutoSeen | None = None
         self._engine = engine
         self._user = user
         self._clock = clock
@@ -148,6 +180,7 @@ class PlimsollApp(Host):
         self._engine.subscribe(self._receive)
         self._renew(self._engine.view)
         self.set_interval(1.0, self._tick)
+        self.set_interval(AUTO_EVERY_S, self._look_for_auto)
         if self._ahead_s is not None:
             self.set_timer(self._ahead_s, self._build_ahead)
 
@@ -178,6 +211,11 @@ class PlimsollApp(Host):
         if self._terminal_gone():
             self.leave_at_once(signal.SIGHUP)
         self._renew(self.moment.view)
+
+    @work(group="look for auto")
+    async def _look_for_auto(self) -> None:
+        """Read what another process decides, from its files."""
+        self._auto_seen = await self._auto.look()
 
     def _renew(self, view: LoopView) -> None:
         self._show_error(view)
@@ -212,6 +250,7 @@ class PlimsollApp(Host):
             stop_rules=self._engine.settings.stop_rules,
             report=next(reversed(self._engine.reports), None),
             interrupted=self._engine.previous_runs.interrupted,
+            auto=self._auto_seen,
             estimate=self._estimate_of(view),
             approved=self._estimate_of_run(view),
             effort=self._engine.settings.effort,
@@ -291,6 +330,33 @@ class PlimsollApp(Host):
             self.notify(reason, severity="warning", timeout=5, markup=False)
         return reason is not None
 
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Run what the key is bound to; a key of another screen is answered with its name."""
+        if await super()._check_bindings(key, priority):
+            return True
+        if priority or not isinstance(self.screen, LiveScreen):
+            return False
+        answer = self._of_another_screen(key)
+        if answer:
+            self.notify(answer, timeout=5, markup=False)
+        return bool(answer)
+
+    def _of_another_screen(self, key: str) -> str:
+        """Name the screen that a key belongs to; empty for a key of none."""
+        keys = self.moment.keys
+        classes = {screen.MODE: screen for screen in SCREENS}
+        for number, mode in enumerate(MODES, 1):
+            own = (b for b in classes[mode.name].BINDINGS if isinstance(b, Binding))
+            for binding in Binding.make_bindings(
+                b.with_key(keys.get(b.id or "", b.key)) for b in own
+            ):
+                if binding.key == key:
+                    shown = self.get_key_display(binding)
+                    opens = keys.get(mode.binding, str(number)).partition(",")[0]
+                    name = f"{shown} ({binding.description})"
+                    return f"{name} is a key of the {mode.name} screen, which {opens} opens"
+        return ""
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         builtin = {c.title: c for c in super().get_system_commands(screen)}
         own = {c.title: c for c in commands(screen)}
@@ -330,6 +396,13 @@ class PlimsollApp(Host):
         if isinstance(self.screen, TopicsScreen):
             self.screen.call_after_refresh(self.screen.open_topic, TopicName(topic))
 
+    async def action_what_if(self) -> None:
+        """Ask for a what-if scenario, on the plan screen, which shows its plan."""
+        if refusal("what_if", self.moment) is None:
+            await self._go("plan")
+            if isinstance(self.screen, PlanScreen):
+                self.screen.call_after_refresh(self.screen.action_what_if)
+
     async def _go(self, mode: str) -> None:
         if mode != self.current_mode:
             self._previous_mode = self.current_mode
@@ -359,6 +432,10 @@ class PlimsollApp(Host):
         if view.plan is not None and refusal("approve", self.moment) is None:
             self.push_screen(ApproveScreen(view.plan, self.moment, self._approve, self._preview))
 
+    def action_approve_waiting(self) -> None:
+        """Approve the plan that `run --auto` leaves to a person."""
+        self._auto.approve()
+
     @property
     def _shown(self) -> Moment:
         """What the user sees; a frozen screen does not follow the latest moment."""
@@ -384,10 +461,7 @@ class PlimsollApp(Host):
             return
         if self._engine.steering.stopping.is_set():
             question = Question(
-                "Abort the run?",
-                ABORT_TEXT,
-                yes="Abort and cancel in-flight moves",
-                no="Keep running",
+                "Abort the run?", ABORT_TEXT, yes="Cancel in-flight moves", no="Keep running"
             )
             self.push_screen(question, self._abort_if)
         else:
@@ -434,7 +508,7 @@ class PlimsollApp(Host):
             question = Question(
                 "Quit during a run?",
                 STOP_TEXT + " plimsoll quits when they are done.",
-                yes="Stop after in-flight moves and quit",
+                yes="Stop the run and quit",
                 no="Keep running",
             )
             self.push_screen(question, self._leave_if)

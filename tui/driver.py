@@ -63,6 +63,11 @@ class TerminalDriver(LinuxDriver):
         self._shown.call_later(self._shown.refresh, layout=True)
 
 
+def draws_ascii(app: App[Any]) -> bool:
+    """Whether everything is drawn in ASCII."""
+    return issubclass(app.driver_class, AsciiDriver)
+
+
 class AsciiDriver(TerminalDriver):
     """Draw everything in ASCII, including Textual's own borders and bars."""
 

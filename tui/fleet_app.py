@@ -137,12 +137,15 @@ class FleetApp(FrameApp):
 
     @property
     def _fleet(self) -> FleetScreen | None:
-        """The screen below dialogs; None before the first one."""
+        """The screen below dialogs; None while the app starts and while it closes."""
         found = self.screen_stack[0] if self.screen_stack else None
-        return found if isinstance(found, FleetScreen) else None
+        if not isinstance(found, FleetScreen):
+            return None
+        # While the app is being closed, widgets go before the screen does.
+        return found if self.is_running and found.is_mounted else None
 
     def _renew(self) -> None:
-        if (screen := self._fleet) is not None and screen.is_mounted:
+        if (screen := self._fleet) is not None:
             screen.show(
                 FleetMoment(
                     name=self._fleet_name,

@@ -12,7 +12,7 @@ from model.exchange.text_files import nearest
 
 CHANGING = frozenset(
     {
-        *("plan.approve", "run.stop", "run.pause", "run.throttle"),
+        *("plan.approve", "auto.approve", "run.stop", "run.pause", "run.throttle"),
         *("run.resume", "run.rollback", "history.rollback"),
         *("tasks.resume", "tasks.cancel"),
     }

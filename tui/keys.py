@@ -29,7 +29,7 @@ MODE_KEYS = [
         "exclamation_mark",
         "problems",
         "Problems",
-        tooltip="List what the header counts: offline, under-replicated, over capacity",
+        tooltip="List what the header counts: brokers, disks and partitions in trouble",
         show=False,
         key_display="!",
         id="app.problems",

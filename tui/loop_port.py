@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 from control.loop.dependencies import LoopSettings, OpenTask
 from control.loop.view import LoopView
 from control.planning.plan_overrides import PlanOverrides
+from control.service.auto_watch import AutoSeen
 from control.tasks.broker_task import Operation
 from control.tasks.task_listing import TaskListing
 from control.tasks.task_request import NamedBrokers
@@ -137,6 +138,24 @@ class TasksPort(Protocol):
         ...
 
 
+class AutoWatchPort(Protocol):
+    """What `run --auto` decides in another process; `control.service.auto_watch.AutoWatch` is one.
+
+    Its methods read files, so none is for the thread that draws. Refusals are PlimsollError.
+    """
+
+    def seen(self, cluster_id: str, now_ms: int) -> AutoSeen | None:
+        """What is decided about a cluster; None where no other process decides about it."""
+        ...
+
+    def plan(self, plan_hash: str) -> Plan:
+        """The plan that waits for a person."""
+        ...
+
+    def approve(self, plan_hash: str, by: str, now_ms: int) -> None:
+        """Approve it, once."""
+
+
 class Engine(Protocol):
     """The loop as the screen sees it; `control.loop.loop.Loop` is one."""
 
@@ -178,6 +197,11 @@ class Engine(Protocol):
     @property
     def tasks(self) -> TasksPort | None:
         """The tasks on brokers; None where there are none."""
+        ...
+
+    @property
+    def auto_watch(self) -> AutoWatchPort | None:
+        """What another process decides about the cluster; None where none can."""
         ...
 
     def work_on(self, task: OpenTask) -> None:

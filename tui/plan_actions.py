@@ -23,7 +23,6 @@ PLAN_KEYS = [
         "take_back",
         "Undo",
         tooltip="Undo the last request and restore the plan from before it",
-        show=False,
         id="plan.undo",
     ),
     Binding(

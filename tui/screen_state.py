@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from control.loop.view import LoopView
+from control.service.auto_watch import AutoSeen
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
 from executor.schedule.estimate import Forecast
@@ -41,6 +42,8 @@ class Moment:
     """The report of the last run that ended in this process."""
     interrupted: PastRun | None = None
     """The most recent run, if it was interrupted."""
+    auto: AutoSeen | None = None
+    """What `run --auto` decides about the cluster in another process."""
     estimate: Forecast | None = None
     """What the plan's run would take; None while that is not known."""
     approved: Forecast | None = None

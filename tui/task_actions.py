@@ -1,7 +1,7 @@
 """The operator's requests about tasks: list, resume and cancel them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from control.tasks.broker_task import Operation, brokers_text, request_text
@@ -140,18 +140,33 @@ class TaskActions:
         if tasks is None:
             return
         found = await self._result(lambda: tasks.proposed(operation, named, snapshot, user, onto))
-        if found is not None:
-            notes = (found.found.note, all_brokers(found.task.brokers))
-            self._app.push_screen(
-                TaskPlanScreen(
-                    found.task.words(),
-                    found.found.plan,
-                    self._app.moment,
-                    lambda _plan: self._request(found),
-                    self._preview,
-                    tuple(filter(None, notes)),
-                )
+        if found is None:
+            return
+        if found.found is None:
+            self._ask_idle(found)
+            return
+        notes = (found.note, all_brokers(found.task.brokers))
+        self._app.push_screen(
+            TaskPlanScreen(
+                found.task.words(),
+                found.found.plan,
+                self._app.moment,
+                lambda _plan: self._request(found),
+                self._preview,
+                tuple(filter(None, notes)),
             )
+        )
+
+    def _ask_idle(self, proposed: "ProposedTask") -> None:
+        """Ask whether to execute a task that moves nothing, and only sets or ends marks."""
+        words, text = proposed.task.words(), proposed.note
+        self._ask_many(
+            f"Execute the task: {words}?",
+            text[:1].upper() + text[1:],
+            proposed.task.brokers,
+            "Execute",
+            lambda: self._request(proposed),
+        )
 
     def _request(self, proposed: "ProposedTask") -> None:
         """Store the task and begin to work on it; from another thread."""
@@ -186,17 +201,26 @@ class TaskActions:
             self._app.call_from_thread(self._app.log_action, words)
             self._app.call_from_thread(self._report, f"done: {words}", said)
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._app.run_worker(self._done(mark), group="task")
-
         text = excluded_text(brokers) if excluded else included_text(brokers)
-        title = f"{what} {brokers_text(brokers)}?"
-        if all_brokers(brokers):
-            cluster_name = self._app.moment.view.cluster_name
-            self._app.push_screen(ManyBrokersScreen(title, text, cluster_name, mark, what))
+        self._ask_many(f"{what} {brokers_text(brokers)}?", text, brokers, what, mark)
+
+    def _ask_many(
+        self, title: str, text: str, brokers: Sequence[BrokerId], yes: str, act: Callable[[], None]
+    ) -> None:
+        """Ask once, or for the cluster's name where there are many brokers; then act in a thread.
+
+        yes: a verb, as `Exclude`.
+        """
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self._app.run_worker(self._done(act), group="task")
+
+        if many := all_brokers(brokers):
+            text, cluster_name = f"{text}\n{many}", self._app.moment.view.cluster_name
+            self._app.push_screen(ManyBrokersScreen(title, text, cluster_name, act, yes))
             return
-        self._app.push_screen(Question(title, text, yes=what, no="Cancel"), answered)
+        self._app.push_screen(Question(title, text, yes=yes, no="Cancel"), answered)
 
     # ---- tasks that exist
 

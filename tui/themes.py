@@ -29,7 +29,7 @@ ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
 ASCII |= dict(zip("●◆■≤†", "o@*<x", strict=True))
 ASCII |= dict(zip("→←↑↓▲▼…·•", "><^v^v~.*", strict=True))
 ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷╵╹╻", "|")
-ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")
+ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋", "+")
 
 
 ARROW: Final = " ->"

@@ -6,11 +6,11 @@ imported when the command runs, or when its own help or completion is asked for.
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import typer
@@ -71,8 +71,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments and options; a usage error names the value that does not fit."""
-        with _values_named():
-            return super().parse_args(ctx, args)
+        return _parsed(self, ctx, args, super().parse_args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line; required arguments are bare, as in POSIX.
@@ -107,8 +106,7 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As for a command."""
-        with _values_named():
-            return super().parse_args(ctx, args)
+        return _parsed(self, ctx, args, super().parse_args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands in the order of the table, without former names."""
@@ -158,16 +156,27 @@ class LazyCommands(Mapping[str, Any]):
         return typer.main.get_command(one)
 
 
-@contextmanager
-def _values_named() -> Iterator[None]:
-    """Word the errors of Typer's types, which are pydantic's and do not name the value."""
+def _parsed(
+    command: Any, ctx: Any, args: list[str], parse: Callable[[Any, list[str]], list[str]]
+) -> list[str]:
+    """What `parse` leaves of the arguments of a command or group.
+
+    Raises BadParameter for a value that does not fit, which it names, and for an empty path, which
+    would be read as the current folder. Errors of Typer's types are pydantic's, and name none.
+    """
+    may_be_empty = "." not in args and any(word == "" or word.endswith("=") for word in args)
     try:
-        yield
+        rest = parse(ctx, args)
     except typer.BadParameter as exc:
         errors = getattr(exc.__cause__, "errors", None)
         if errors is not None:
             exc.message = _value_words(errors()[0])
         raise
+    if may_be_empty:
+        for param in command.get_params(ctx):
+            if ctx.params.get(param.name) == Path():
+                raise typer.BadParameter("the path is empty", ctx=ctx, param=param)
+    return rest
 
 
 def _value_words(error: dict[str, Any]) -> str:

@@ -1,11 +1,13 @@
 """The end of a command: its exit code, and one sentence for an expected error."""
 
+import atexit
 import contextlib
 import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, ParamSpec
 
@@ -110,6 +112,32 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         raise typer.Exit(code)
 
     return run
+
+
+@contextlib.contextmanager
+def ending_solves() -> Iterator[None]:
+    """A context whose SystemExit ends the process also while a thread solves.
+
+    Such a thread would call back into Python while the interpreter ends. Before Python 3.14 that
+    unwinds the thread's stack, and in the compiled code of the solver, aborts the process.
+    """
+    try:
+        yield
+    except SystemExit as exc:
+        if threading.active_count() > 1:
+            from control.planning.background_call import SOLVE
+
+            if any(thread.name == SOLVE for thread in threading.enumerate()):
+                atexit._run_exitfuncs()  # noqa: SLF001 - all that `_exit` would leave out
+                _flush()
+                os._exit(exc.code if isinstance(exc.code, int) else Exit.INTERNAL)
+        raise
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _unexpected(error: Exception) -> tuple[str, Exit]:

@@ -21,16 +21,26 @@ from model.plan.unplaceable import placeless_warnings, with_placeless_deferred
 from model.plan.warnings import goal_warning, rack_warning, racks_unknown
 from model.snapshot.capacities import capacity_notes, with_capacities
 from model.snapshot.file import read_snapshot
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Snapshot, StorageKind
 
 
 def snapshot_of(settings: Settings, origin: Origin, *, early: bool = False) -> Snapshot:
-    """Read the cluster's state; notes on capacities go to stderr.
+    """Read the cluster's state; notes on capacities go to stderr, as with `observed`."""
+    return observed(settings, origin, early=early)[0]
 
-    early: whether a live cluster is measured without Spark where that is possible, over a window.
+
+def observed(
+    settings: Settings, origin: Origin, *, early: bool = False
+) -> tuple[Snapshot, Replication | None]:
+    """Read the cluster's state, and what its metadata say of in-sync replicas, if it was asked.
+
+    Notes on capacities go to stderr. early: whether a live cluster is measured without Spark
+    where that is possible, over a window.
     Raises ConfigError where a file cannot be used, or no cluster is named.
     """
     given = capacities_of(settings.capacities, origin.capacity or settings.capacity_file)
+    replication = None
     if origin.snapshot is not None:
         snapshot = read_snapshot(origin.snapshot)
     elif origin.describe is not None:
@@ -43,13 +53,13 @@ def snapshot_of(settings: Settings, origin: Origin, *, early: bool = False) -> S
         snapshot = read_cluster(files)
     else:
         with compose.observer(settings, capacities=given, early=early) as collector:
-            snapshot = collector.wait()
+            snapshot, replication = collector.wait(), collector.replication()
         snapshot = with_recent_moves(snapshot, settings.goals, compose.journal_dir(settings))
     if given and not origin.is_live:
         snapshot = with_capacities(snapshot, given)
     for words in capacity_notes(snapshot, given):
         sys.stderr.write(f"plimsoll: {words}\n")
-    return snapshot
+    return snapshot, replication
 
 
 def _storage(name: str | None) -> StorageKind | None:

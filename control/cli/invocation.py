@@ -136,28 +136,51 @@ def settings_of_cluster(
     return {"config": known[cluster].config, "profile": known[cluster].profile}
 
 
-def _settings_of_running(fleet: Path, cluster: str, why: ConfigError) -> "Settings":
-    """Settings for asking a cluster's service whose own cannot be read, but for its state folder.
+def _settings_of_running(given: Mapping[str, Any], why: ConfigError) -> "Settings":
+    """Settings for asking a service whose own cannot be read, but for its state folder.
 
     A person must be able to stop a run, whatever was written to a file since the service read it.
-    Raises `why` where no service of the fleet runs that knows the folder.
+    given: the options that name the service and its settings. Raises `why` where no service runs,
+    or its folder is not known.
     """
+    from control.settings.settings import Settings, state_dir_alone
+    from model.errors import PlimsollError
+    from model.printable import printable
+
+    fleet, folder = given["fleet"], None
+    if fleet is None:
+        folder = state_dir_alone(given["config"], given["profile"])
+        if folder is None:
+            raise ConfigError(f"{why}; set PLIMSOLL_STATE_DIR to ask its service nevertheless")
+    try:
+        found = _running_in(folder) if folder else _folder_in_fleet(fleet, given["cluster"])
+    except PlimsollError:
+        raise why from None
+    if found is None:
+        raise why
+    words = printable(f"{why}; asking the service that runs in {found}")
+    sys.stderr.write(f"plimsoll: warning: {words}\n")
+    return Settings.model_construct(state_dir=found)
+
+
+def _running_in(folder: Path) -> Path:
+    """The folder, whose service answers. Raises PlimsollError where none does."""
+    from control.cli.control_client import ControlClient
+    from control.cli.output_types import CtlStatusAnswer
+
+    ControlClient(folder).get("/control/v1/status", CtlStatusAnswer)
+    return folder
+
+
+def _folder_in_fleet(fleet: Path, cluster: str) -> Path | None:
+    """The state folder of a cluster, as the fleet's service knows it. Raises PlimsollError."""
     from control.cli.control_client import ControlClient
     from control.cli.output_types import FleetAnswer
     from control.settings.fleet_file import read_fleet
-    from control.settings.settings import Settings
-    from model.errors import PlimsollError
 
-    try:
-        client = ControlClient(read_fleet(fleet).state_dir)
-        rows = client.get("/control/v1/fleet", FleetAnswer).clusters
-    except PlimsollError:
-        raise why from None
+    rows = ControlClient(read_fleet(fleet).state_dir).get("/control/v1/fleet", FleetAnswer).clusters
     folder = next((row.state_dir for row in rows if row.name == cluster), "")
-    if not folder:
-        raise why
-    sys.stderr.write(f"plimsoll: warning: {why}; asking the service that runs in {folder}\n")
-    return Settings().model_copy(update={"state_dir": Path(folder)})
+    return Path(folder) if folder else None
 
 
 def load_settings(
@@ -266,9 +289,9 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
         try:
             settings = load_settings(**shared)
         except ConfigError as exc:
-            if not service or served["fleet"] is None:
+            if not service:
                 raise
-            settings = _settings_of_running(served["fleet"], served["cluster"], exc)
+            settings = _settings_of_running(shared | served, exc)
         if executing:
             given["execution"] = options = ExecutionOptions(**executed)
             settings = with_overrides(

@@ -14,7 +14,7 @@ import typer
 
 from control.cli.command_group import CONTEXT, CommandEntry, CommandGroup
 from control.cli.commands.screen import screen
-from control.cli.exit_codes import is_full, output_lost
+from control.cli.exit_codes import ending_solves, is_full, output_lost
 from control.cli.output import safe_streams
 
 EXIT_CODES: Final = (__doc__ or "").partition("else. ")[2]
@@ -162,7 +162,7 @@ app.callback(invoke_without_command=True)(screen)
 
 def main() -> None:
     """The console script."""
-    with safe_streams():
+    with ending_solves(), safe_streams():
         try:
             app()
         except OSError as exc:

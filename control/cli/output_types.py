@@ -600,6 +600,9 @@ class TopicAnswer(Answer):
     """The same, were they spread evenly."""
     offline_partitions: int
     """Partitions without a leader."""
+    under_replicated: Figure | None = None
+    """Share of the partitions that have fewer replicas in sync than replicas; None where the
+    cluster was not asked, as for a snapshot file."""
     load: Figures
     """Bytes/s from producers and to consumers."""
     size_bytes: int
@@ -780,14 +783,17 @@ class WorstBrokerAnswer(Answer):
 
     broker: int
     state: BrokerState
-    """A dead or slow one comes before all others."""
+    """A dead one comes first, then one with a failed disk, then a slow one, then all others."""
+    disk_failed: bool = False
+    """Whether at least one of its log directories has failed."""
     resource: str | None
-    """That of the greatest deviation of a balanced resource; None for a broker that is dead or
-    slow, as is the next."""
+    """That of the greatest deviation of a balanced resource; None for a broker with something
+    wrong, as is the next."""
     deviation: Figure | None
     """Its utilisation divided by the average of all brokers, minus 1."""
     outside: bool | None = None
-    """Whether that is outside the tolerance band; None for a broker that is dead or slow."""
+    """Whether that is outside the tolerance band; None for a broker with something
+    wrong."""
 
 
 class FleetRunAnswer(Answer):
@@ -1029,6 +1035,8 @@ class TaskAnswer(Answer):
     """Why the phase was entered."""
     open: bool
     """Whether it can be resumed or cancelled."""
+    stopped_by: str
+    """Who has stopped it, so that `task resume` alone continues it; empty if it was not stopped."""
     worked_on: bool
     """Whether a process of this machine works on it."""
     phases: tuple[PhaseChange, ...]

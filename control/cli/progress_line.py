@@ -5,15 +5,14 @@ import logging
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from typing import Final, Self, TypeVar
 
 from control.cli.console import handling
 from control.cli.output import drawn
-from control.planning.background_call import SolveProgress
+from control.planning.background_call import SolveProgress, in_daemon_thread
 from control.planning.plan_view import Solving
 from model.units import count_text
 from solver.search.observer import SolveObserver
@@ -44,7 +43,7 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
     kept: noun phrase for the result of a stopped search; None if there is none.
     """
     if not sys.stderr.isatty():
-        return _started(lambda: call(SolveObserver())).result()
+        return in_daemon_thread(lambda: call(SolveObserver())).result()
     follower = SolveProgress(0)
 
     def on_ctrl_c() -> None:
@@ -53,26 +52,11 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
         if again or kept is None:
             raise KeyboardInterrupt
 
-    running = _started(lambda: call(follower))
+    running = in_daemon_thread(lambda: call(follower))
     with _Line(kept) as line, handling({signal.SIGINT: on_ctrl_c}):
         while not wait([running], _STEP_S).done:
             line.show(follower.now)
     return running.result()
-
-
-def _started(call: Callable[[], T]) -> Future[T]:
-    """Start a call in a thread of its own, since only the main thread receives signals."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as exc:  # noqa: BLE001  # raised where it is waited for
-            future.set_exception(exc)
-
-    # A daemon thread, so that interrupting need not wait for the solver.
-    threading.Thread(target=run, name="solve", daemon=True).start()
-    return future
 
 
 class _Line(logging.Handler):

@@ -549,6 +549,7 @@ class Service:
                 beat=self._beat,
                 failed=self._state.failed,
                 modelled=self._state.modelled,
+                solved=self._state.solved,
                 stands_by=None if leadership is None else leadership.stands_by,
             ),
             spark=self._around.spark,

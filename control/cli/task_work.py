@@ -161,12 +161,10 @@ class DryRun:
     """Sentences for stderr."""
 
 
-def dry_run(
-    settings: Settings, task: BrokerTask, find: "Callable[[Executor], DryRun | None]", output: Form
-) -> int:
+def dry_run(settings: Settings, find: "Callable[[Executor], DryRun | str]", output: Form) -> int:
     """Print the next plan of a task, its waves, peaks, duration and requests; the exit code.
 
-    find: makes the plan; None where nothing is left to do.
+    find: makes the plan; where nothing has to move, what the task does all the same.
     """
     with contextlib.closing(compose.executor(settings)) as executor:
         try:
@@ -174,8 +172,8 @@ def dry_run(
         except NoPlan as exc:
             print_line(str(exc))
             return exit_of_plan(exc.status) or Exit.INCOMPLETE
-        if found is None:
-            print_line(f"{OPERATIONS[task.operation].verified(task)}; nothing to do")
+        if isinstance(found, str):
+            print_line(found)
             return Exit.DONE
         for sentence in found.notes:
             print_line(sentence)
@@ -208,14 +206,15 @@ def _work(runner: TaskRunner, parts: TaskParts, output: Form) -> int:
         _print_open(files, task, str(exc))
         print_task(files, files.read(task.task_id), output)
         return exit_of_plan(exc.status) or Exit.INCOMPLETE
-    except PlimsollError as exc:
+    except (PlimsollError, KeyboardInterrupt) as exc:
         _print_open(files, task, str(exc))
         raise
     if task.phase is TaskPhase.PLANNED:
         cancel(files, task, operator(), now_ms(), "not confirmed")
         raise GuardrailRefused("not confirmed; the task was cancelled")
     print_task(files, task, output)
-    return Exit.DONE if task.phase is TaskPhase.DONE else Exit.INCOMPLETE
+    is_done = task.phase is TaskPhase.DONE and not runner.undone
+    return Exit.DONE if is_done else Exit.INCOMPLETE
 
 
 def _print_open(files: TaskFiles, task: BrokerTask, reason: str) -> None:

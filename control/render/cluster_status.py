@@ -20,7 +20,7 @@ from model.printable import printable
 from model.snapshot.capacities import Capacities, capacity_notes
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Resource, Snapshot
-from model.units import count_text, percent_text, seconds_text
+from model.units import count_text, seconds_text, share_text
 
 
 def cluster_text(
@@ -183,7 +183,7 @@ def status_text(
     ]
     lines += [
         f"source {s.name}: {count_text(s.samples, 'sample')} over "
-        f"{seconds_text(s.window_s)}, {percent_text(s.measured_share)} measured"
+        f"{seconds_text(s.window_s)}, {share_text(s.measured_share)} measured"
         for s in header.sources
     ]
     lines += filter(None, [replication_text(snapshot, replication)])
@@ -242,4 +242,4 @@ def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
     words, capacity = capacity_cell(broker, resource), broker.capacity.get(resource)
     if load is None or capacity is None:
         return words
-    return f"{percent_text(load / capacity)} of {words}"
+    return f"{share_text(load / capacity)} of {words}"

@@ -7,7 +7,8 @@ from control.planning.effort_stages import EffortStage
 from control.planning.plan_gain import PlanGain
 from control.render.text import table
 from model.goals.effort import Effort
-from model.units import bytes_text, deviation_text, percent_text, seconds_text
+from model.snapshot.snapshot import dimension_words
+from model.units import bytes_text, deviation_text, seconds_text
 
 HEADERS = (
     "effort",
@@ -37,7 +38,7 @@ def _cells(stage: EffortStage) -> list[str]:
         bytes_text(stage.bytes_to_copy),
         "-" if stage.seconds is None else _duration(stage.seconds),
         _outside(stage),
-        percent_text(stage.gain.share),
+        stage.gain.share_text,
         stage.gain.per_byte_text if stage.moves else "-",
     ]
 
@@ -47,14 +48,15 @@ def _duration(seconds: float) -> str:
 
 
 def _outside(stage: EffortStage) -> str:
-    """How many brokers remain outside, and the furthest: `2, broker 1 +12 % in net_in`."""
+    """How many brokers remain outside, and the furthest: `2, broker 1 bytes in +12 %`."""
     if stage.outside is None:
         return "-"
     if not stage.outside:
         return "none"
     worst = stage.outside[0]
     count = len({o.broker for o in stage.outside})
-    return f"{count:,}, broker {worst.broker} {deviation_text(worst.deviation)} {worst.dimension}"
+    off = f"{dimension_words(worst.dimension)} {deviation_text(worst.deviation)}"
+    return f"{count:,}, broker {worst.broker} {off}"
 
 
 def gain_answer(gain: PlanGain, seconds: float | None) -> GainAnswer:

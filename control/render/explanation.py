@@ -16,7 +16,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan
 from model.plan.remaining import remaining_text
 from model.plan.tolerance import tolerance_text
-from model.snapshot.snapshot import TAKING, Snapshot
+from model.snapshot.snapshot import TAKING, Snapshot, dimension_words
 from model.units import count_text, deviation_text
 from solver.problem.problem import compile_problem
 from solver.report.counterfactual import MoveValue, WhyNot, move_values, why_not
@@ -220,7 +220,7 @@ def _one(case: Case, number: int, output: Form) -> str:
     rows = [
         [
             str(e.broker),
-            e.dimension,
+            dimension_words(e.dimension),
             *(deviation_text(d, 1) for d in (e.before, e.after, e.without)),
         ]
         for e in worth.effects

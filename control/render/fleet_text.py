@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from control.cli.output_types import FleetAnswer, FleetClusterAnswer
+from control.cli.output_types import FleetAnswer, FleetClusterAnswer, WorstBrokerAnswer
 from control.render.text import table
 from control.service.member_state import MemberState
+from model.snapshot.snapshot import BrokerState, dimension_words
 from model.units import deviation_text, seconds_text
 
 MOST_WORDS: Final = 70
@@ -32,9 +33,10 @@ def _worst(row: FleetClusterAnswer) -> str:
     worst = row.worst_broker
     if worst is None:
         return "-"
-    if worst.deviation is None:
-        return f"broker {worst.broker} {worst.state}"
-    return f"broker {worst.broker} {worst.resource} {deviation_text(worst.deviation)}"
+    if worst.deviation is None or worst.resource is None:
+        return f"broker {worst.broker} {trouble_words(worst)}"
+    name = dimension_words(worst.resource)
+    return f"broker {worst.broker} {name} {deviation_text(worst.deviation)}"
 
 
 def _run(row: FleetClusterAnswer) -> str:
@@ -55,3 +57,9 @@ def decision_words(row: FleetClusterAnswer) -> str:
     if row.service is not MemberState.RUNNING or row.decision is None:
         return row.message
     return ": ".join(filter(None, (row.decision, row.reason or row.message)))
+
+
+def trouble_words(worst: WorstBrokerAnswer) -> str:
+    """What is wrong with the worst broker of a cluster: `dead`, `disk failed`, `slow`."""
+    is_dead = worst.state is BrokerState.DEAD
+    return "disk failed" if worst.disk_failed and not is_dead else worst.state.words

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from model.plan.plan import Plan
 from model.snapshot.forecast import LoadForecast, SlotReason
+from model.snapshot.snapshot import dimension_words
 from model.units import count_text, percent_text
 
 
@@ -36,7 +37,7 @@ def forecast_lines(
     if forecast.unused:
         return [f"balanced for current loads only, without a forecast: {forecast.unused}"]
     missed = ", ".join(
-        f"{percent_text(share)} of {resource} "
+        f"{percent_text(share)} of {dimension_words(resource)} "
         f"({percent_text(forecast.missed_as_now[resource])} if current loads were kept)"
         for resource, share in forecast.missed.items()
     )

@@ -68,7 +68,9 @@ def result_text(
 
 def plan_text(plan: Plan, summary: str, chosen: ChosenPlan | None = None) -> str:
     """A plan as text: result, its gain, brokers now and after, moves and their reasons."""
-    gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
+    gap = f"{plan.gap:.3g}"
+    if not plan.raises_objective:
+        gap += f" ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
     leaders_only = f"{plan.leaders_only_text}; plan --leaders-only plans such changes only"

@@ -11,7 +11,7 @@ from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger
 from model.goals.effort import Effort
 from model.stop_rules import Reaction
-from model.units import bytes_text, count_text, percent_text, seconds_text
+from model.units import bytes_text, count_text, seconds_text, share_text
 
 NAMES: Final = {
     Trigger.UNDER_MIN_ISR: "partitions below min.insync.replicas",
@@ -65,7 +65,7 @@ def _run(limits: AutoLimits) -> Iterator[str]:
         f"{count_text(limits.moves_in_flight, 'move')} at once."
     )
     yield (
-        f"Balancing needs a gain of {percent_text(limits.min_gain)} and "
+        f"Balancing needs a gain of {share_text(limits.min_gain)} and "
         f"{seconds_text(limits.confirm)} out of tolerance; repairs need neither."
     )
 

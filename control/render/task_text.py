@@ -28,6 +28,8 @@ def task_text(task: TaskAnswer) -> str:
     """A task with its phases, plans and progress."""
     named = task_words(task)
     lines = [f"task {task.task_id}: {named}, {_state(task)}"]
+    if _is_stopped(task):
+        lines.append(f"plimsoll task resume {task.task_id} continues it; nothing else does")
     rows = [[time_text(p.at_ms), p.phase, p.note] for p in task.phases]
     text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
     if task.plans:
@@ -102,7 +104,14 @@ def marks_text(answer: MarksAnswer) -> str:
 
 
 def _state(task: TaskAnswer) -> str:
+    if _is_stopped(task):
+        return f"{task.phase}, stopped by {task.stopped_by}"
     return f"{task.phase}, in progress" if task.worked_on else str(task.phase)
+
+
+def _is_stopped(task: TaskAnswer) -> bool:
+    """Whether `--auto` leaves it to a person, since one has stopped it."""
+    return bool(task.stopped_by) and task.open and not task.worked_on
 
 
 def _plans(plans: Sequence[TaskPlan]) -> str:

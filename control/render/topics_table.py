@@ -3,28 +3,40 @@
 from control.cli.output_types import TopicAnswer, TopicsAnswer
 from control.render.text import range_text, table, time_text
 from model.goals.goals import Goals
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Resource, Snapshot
-from model.snapshot.topic_report import TopicReport, topic_report
+from model.snapshot.topic_report import TopicReport, topic_report, under_replicated
 from model.units import bytes_text, rate_text
 
 HEADERS = (
     *("topic", "partitions", "replicas", "brokers", "spread", "skew", "leader skew"),
-    *("per broker", "even", "preferred", "in", "out", "size", "note"),
+    *("under-replicated", "per broker", "even", "preferred", "in", "out", "size", "note"),
 )
 
 
-def topics_answer(snapshot: Snapshot, goals: Goals) -> TopicsAnswer:
-    """Every topic of a snapshot, by name."""
+def topics_answer(
+    snapshot: Snapshot, goals: Goals, replication: Replication | None = None
+) -> TopicsAnswer:
+    """Every topic of a snapshot, by name.
+
+    replication: what metadata say of in-sync replicas; None where nobody was asked.
+    """
+    behind = under_replicated(snapshot, replication)
     report, header = topic_report(snapshot), snapshot.header
     order = sorted(range(len(header.topics)), key=lambda at: header.topics[at].name)
     return TopicsAnswer(
         cluster_id=header.cluster_id,
         taken_at=time_text(header.taken_at_ms),
-        topics=tuple(_topic(snapshot, goals, report, at) for at in order),
+        topics=tuple(
+            _topic(snapshot, goals, report, None if behind is None else float(behind[at]), at)
+            for at in order
+        ),
     )
 
 
-def _topic(snapshot: Snapshot, goals: Goals, report: TopicReport, at: int) -> TopicAnswer:
+def _topic(
+    snapshot: Snapshot, goals: Goals, report: TopicReport, behind: float | None, at: int
+) -> TopicAnswer:
     topic, skews = snapshot.header.topics[at], report.skews
     return TopicAnswer(
         topic=topic.name,
@@ -40,6 +52,7 @@ def _topic(snapshot: Snapshot, goals: Goals, report: TopicReport, at: int) -> To
         replicas_per_broker=(int(skews.least[at]), int(skews.most[at])),
         even_replicas_per_broker=(int(skews.optimum_least[at]), int(skews.optimum_most[at])),
         offline_partitions=int(report.offline[at]),
+        under_replicated=behind,
         load={
             Resource.NET_IN: float(report.net_in[at]),
             Resource.NET_OUT: float(report.net_out[at]),
@@ -64,6 +77,7 @@ def _row(topic: TopicAnswer) -> list[str]:
         f"{topic.brokers_spread:.0%}",
         f"{topic.brokers_skew:.0%}",
         f"{topic.leader_skew:.0%}",
+        under_replicated_text(topic.under_replicated),
         range_text(*topic.replicas_per_broker),
         range_text(*topic.even_replicas_per_broker),
         f"{int(100 * topic.preferred_leaders)}%",
@@ -72,6 +86,13 @@ def _row(topic: TopicAnswer) -> list[str]:
         bytes_text(topic.size_bytes),
         _note(topic),
     ]
+
+
+def under_replicated_text(share: float | None) -> str:
+    """A percentage that is 0 only where no partition lacks a replica; a dash for unknown."""
+    if share is None:
+        return "-"
+    return f"{max(0.01, share):.0%}" if share else "0%"
 
 
 def _note(topic: TopicAnswer) -> str:

@@ -79,6 +79,13 @@ class JudgedMoves:
         return cls(answer=answer, deviation_before=before.deviation)
 
 
+def _gained(found: ReassignmentAnswer) -> str:
+    """The share of the possible improvement, which means nothing where F rises."""
+    if found.objective > found.objective_before:
+        return f"imbalance raised by {found.objective - found.objective_before:.3g}"
+    return f"{percent_text(found.gained_share)} of the possible improvement"
+
+
 def judged_moves_text(judged: JudgedMoves, output: Form) -> str:
     """Score, bound and broken rules of the moves, as lines or JSON."""
     found = judged.answer
@@ -89,8 +96,7 @@ def judged_moves_text(judged: JudgedMoves, output: Form) -> str:
         f"{found.objective_before:.6g} -> {found.objective:.6g} (deviation "
         f"{judged.deviation_before:.6g} -> {found.deviation:.6g}, cost of the moves "
         f"{found.prices:.6g})",
-        f"bound {found.bound:.6g} by {found.bound_by}; gap {found.gap:.3g}; "
-        f"{percent_text(found.gained_share)} of the possible improvement",
+        f"bound {found.bound:.6g} by {found.bound_by}; gap {found.gap:.3g}; {_gained(found)}",
     ]
     if found.plimsoll_objective is not None:
         lines.append(f"plimsoll's plan: imbalance {found.plimsoll_objective:.6g}")

@@ -87,6 +87,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+@pytest.mark.slow
 async def test_no_screen_draws_control_sequences(view: LoopView) -> None:
     named = _named(view, f"evil{ALL}")
     seen = ""

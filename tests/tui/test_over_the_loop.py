@@ -25,6 +25,7 @@ from tests.support.control.loop_parts import (
 )
 from tests.support.tui.terminals import LONG_S
 from tui.app import PlimsollApp
+from tui.screens.approve import ApproveScreen
 
 LOADS = [2 * MB, 1.5 * MB, 2 * MB, 1.5 * MB, 2 * MB, 1 * MB]
 
@@ -69,7 +70,9 @@ async def _offered(
 
 
 async def _approve(pilot: Pilot[None], executor: RecordingExecutor) -> None:
-    await pilot.press("A", *"demo", "enter")
+    await pilot.press("A", *"demo")
+    await _until(lambda: isinstance(pilot.app.screen, ApproveScreen) and pilot.app.screen.armed)
+    await pilot.press("enter")
     await _until(lambda: bool(executor.plans))
 
 

@@ -11,7 +11,9 @@ from textual.widgets import Input
 from control.loop.view import Mode
 from model.ids import PartitionId, TopicName
 from model.snapshot.replication import Replication
+from model.snapshot.snapshot import BrokerState
 from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.large_clusters import crowded, with_states
 from tests.support.tui.loop_views import (
     CONNECTING,
     NAME,
@@ -26,6 +28,7 @@ from tests.support.tui.loop_views import (
     plan_ready,
 )
 from tui.themes import COLOUR_BLIND, ascii_text
+from tui.viewmodel.brokers.broker_map import MAP_FROM
 
 STATES = {
     "connecting": CONNECTING,
@@ -68,8 +71,25 @@ async def test_states_of_the_overview(picture: SnapshotAssertion) -> None:
             assert await picture_of(on) == picture(name=name)
 
 
+@pytest.mark.parametrize("size", [(60, 16), *SIZES], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("brokers", [12, 60, 300])
+@pytest.mark.slow
+async def test_many_brokers_as_a_table_and_as_a_map(
+    brokers: int, size: tuple[int, int], picture: SnapshotAssertion
+) -> None:
+    """Two of them dead, of which one is the last."""
+    dead = {brokers // 2: BrokerState.DEAD, brokers - 1: BrokerState.DEAD}
+    view = with_states(dead, crowded(brokers, 20, 10 * brokers, 1e6))
+    async with stage(view, size=size) as on:
+        assert await picture_of(on) == picture(name="table")
+        if brokers >= MAP_FROM:
+            await on.press("m", *["down"] * 3)
+            assert await picture_of(on) == picture(name="map")
+
+
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.slow
 async def test_screens(size: tuple[int, int], theme: str, picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=size, theme=theme) as on:
         for name in SCREENS:

@@ -148,6 +148,7 @@ async def _session(on: Stage, rng: random.Random, left: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+@pytest.mark.slow
 async def test_random_keys_never_raise_and_run_nothing_unconfirmed(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

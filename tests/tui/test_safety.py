@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from textual.widget import Widget
 from textual.widgets import Button
 
 from control.loop.view import LoopView, Mode
@@ -221,11 +222,35 @@ async def test_stop_again_asks_and_aborts() -> None:
     async with stage(running(), running=True) as on:
         await on.press("X", "tab", "enter", "X")
         labels = [str(b.label) for b in on.app.screen.query(Button)]
-        assert labels == ["Keep running", "Abort and cancel in-flight moves"]
+        assert labels == ["Keep running", "Cancel in-flight moves"]
         await on.press("enter")
         assert not on.loop.steering.aborting
         await on.press("X", "tab", "enter")
         assert on.loop.steering.aborting
+
+
+async def test_on_the_smallest_terminal_questions_of_a_run_show_title_and_buttons_in_full() -> None:
+    async with stage(running(), size=(60, 16), running=True) as on:
+        await on.press("3", "X")
+        _assert_in_full(on)
+        await on.press("tab", "enter", "X")
+        _assert_in_full(on)
+        await on.press("escape", "q")
+        _assert_in_full(on)
+        await on.press("escape", "T")
+        _assert_in_full(on)
+        await on.press("x")
+        _assert_in_full(on)
+
+
+def _assert_in_full(on: Stage) -> None:
+    """Whether all of the dialog is in its frame, and each label in its button."""
+    dialog = on.app.screen.query_one(".dialog")
+    for inside in dialog.walk_children(Widget):
+        if inside.display:
+            assert dialog.content_region.contains_region(inside.region), inside
+    for button in on.app.screen.query(Button):
+        assert len(str(button.label)) <= button.content_size.width
 
 
 async def test_the_same_key_pauses_and_resumes_a_run() -> None:

@@ -1,15 +1,19 @@
 """Themes, colours and characters."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import Color
+from textual._border import BORDER_CHARS
 from textual.theme import BUILTIN_THEMES, Theme
 
 from control.settings.screen_settings import THEMES as NAMES
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import plan_ready
+from tui.driver import AsciiDriver
 from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
 from tui.viewmodel.brokers.bars import BEYOND, EIGHTHS, HEIGHTS
 from tui.viewmodel.brokers.deviation_bar import BEYOND_LEFT, PLANNED, SHADE
@@ -48,6 +52,18 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
     plain = ascii_text(text)
     assert plain.isascii()
     assert cell_len(plain) == cell_len(text)
+
+
+async def test_the_cursor_in_ascii_is_no_part_of_a_figure() -> None:
+    async with stage(plan_ready()) as on:
+        on.app.driver_class = AsciiDriver
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        assert table.render_line(1 + table.cursor_row).text.startswith(">1 ")
+
+
+@pytest.mark.parametrize("border", [BORDER_CHARS["round"], BORDER_CHARS["heavy"]])
+def test_no_border_is_unknown_in_ascii(border: Sequence[Sequence[str]]) -> None:
+    assert "?" not in ascii_text("".join(letter for row in border for letter in row))
 
 
 def test_an_arrow_in_ascii_is_not_a_comparison() -> None:

@@ -19,6 +19,7 @@ from tui.viewmodel.plan.approval import (
     balance,
     counts,
     leaders_only,
+    left_wrong,
     replaced,
     rivals_line,
     rules_lines,
@@ -32,6 +33,8 @@ ESTIMATING: Final = "duration, peak disk use and traffic: being estimated"
 CHECKING: Final = "competing rebalancers: being checked"
 CHECKED: Final = "competing rebalancers: none found"
 """The estimate begins with the checks of a run, which fail if there is one."""
+
+WAITS: Final = "The estimate and the check for rebalancers are not done yet."
 
 Preview = Callable[[Plan], Forecast]
 """Estimates a run; called in another thread, and may raise PlimsollError."""
@@ -66,6 +69,8 @@ class PlanDialog(NamedDialog):
         self._plan, self._preview = plan, preview
         self._known: Forecast | None = None
         """The estimate, where it is known already."""
+        self._is_checked = False
+        """Whether the estimate and the checks of a run have ended."""
         self._stale = ""
         """Why the plan can no longer be executed; empty while it can."""
 
@@ -85,6 +90,7 @@ class PlanDialog(NamedDialog):
             words = f"{UNKNOWN} ({exc})"
         else:
             self._known, words = estimate, f"{takes(estimate)}\n{CHECKED}"
+        self._is_checked = True
         if self.is_current:
             self.query_one("#takes", Static).update(labelled(words))
             self.measure()
@@ -96,15 +102,22 @@ class PlanDialog(NamedDialog):
             self.arm()
 
     def first(self) -> ComposeResult:
-        """What the plan does, and the estimate, which arrives a moment later."""
+        """What the plan does, the estimate, which arrives a moment later, and what it leaves."""
         yield Static(counts(self._plan), markup=False)
         words = ESTIMATING if self._known is None else f"{takes(self._known)}\n{CHECKING}"
         yield Static(labelled(words), id="takes")
+        if wrong := left_wrong(self._plan):
+            yield Static(labelled(wrong), classes="left-wrong")
 
     @property
     def armed(self) -> bool:
-        """Whether the button may act and the plan can still be approved."""
-        return super().armed and not self._stale
+        """Whether the button may act, the plan is checked and can still be approved."""
+        return super().armed and self._is_checked and not self._stale
+
+    def why_not(self) -> str:
+        """Why Enter does nothing; empty where it acts, or where a message says so already."""
+        waits = "" if self._is_checked or self._stale else WAITS
+        return super().why_not() or waits
 
 
 class ApproveScreen(PlanDialog):

@@ -28,6 +28,7 @@ from tui.widgets.mode_bar import ModeBar
 FREEZE = "screen.freeze"
 PAUSE = "run.pause"
 STOP = "run.stop"
+UNDO = "plan.undo"
 
 
 class LiveScreen(Screen[None]):
@@ -183,6 +184,9 @@ class LiveScreen(Screen[None]):
             abort = replace(binding.binding, description="Abort run")
             binding = binding._replace(binding=abort)
         reason = refusal(binding.binding.action, self._newest)
+        if reason and binding.binding.id == UNDO:
+            # Worth its room only after a request.
+            binding = binding._replace(binding=replace(binding.binding, show=False))
         return binding._replace(tooltip=reason) if reason else binding
 
 

@@ -204,10 +204,14 @@ class NamedDialog(Dialog):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if self.armed:
             self.send()
-        elif event.value and event.value != self._cluster_name:
-            self.app.notify("This is not the cluster's name.", severity="warning")
-        elif event.value and not self._is_read:
-            self.app.notify("Read all of it first: page down.", severity="warning")
+        elif event.value and not self._sent and (words := self.why_not()):
+            self.app.notify(words, severity="warning")
+
+    def why_not(self) -> str:
+        """Why Enter does nothing; empty where it acts, or where a message says so already."""
+        if self.query_one("#name", Input).value != self._cluster_name:
+            return "This is not the cluster's name."
+        return "" if self._is_read else "Read all of it first: page down."
 
     @property
     def armed(self) -> bool:

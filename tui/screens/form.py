@@ -1,6 +1,7 @@
 """A form in a dialog: inputs, and a message on what is wrong with them."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from textual import work
 from textual.app import ComposeResult
@@ -12,6 +13,8 @@ from model.errors import PlimsollError
 from tui.screens.dialog import Dialog
 from tui.viewmodel.plan.forms import FormLine, Typed
 from tui.widgets.compact import compact
+
+MORE: Final = "▼ more below"
 
 
 class FormScreen(Dialog):
@@ -42,7 +45,7 @@ class FormScreen(Dialog):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog form", can_focus=False):
-            yield Label(self._title, classes="title", markup=False)
+            yield Label(self._title, classes="title -long", markup=False)
             # One widget for all labels: laying out each takes milliseconds.
             labels = "\n".join(line.label for line in self._lines)
             with Horizontal(classes="lines"):
@@ -54,6 +57,22 @@ class FormScreen(Dialog):
             with Horizontal(classes="buttons"):
                 yield Button("Cancel", id="no")
                 yield Button(self._done, id="yes", variant="primary")
+
+    def on_mount(self) -> None:
+        for moved in ("scroll_y", "virtual_size"):
+            self.watch(self.query_one(".form"), moved, self._measure)
+
+    def on_resize(self) -> None:
+        self._measure()
+
+    def _measure(self) -> None:
+        # Its size is not yet that of the fields while it is laid out.
+        self.call_after_refresh(self._mark_more)
+
+    def _mark_more(self) -> None:
+        """Say where fields are out of sight; the dialog scrolls to the one that has the focus."""
+        form = self.query_one(".form")
+        form.border_subtitle = MORE if form.scroll_y < form.max_scroll_y else ""
 
     @property
     def typed(self) -> Typed:

@@ -31,7 +31,7 @@ class HistoryScreen(LiveScreen):
     HELP = """\
 ## History
 
-`imbalance` is the largest deviation of any broker from the average: before the run, as
+`deviation` is the largest deviation of any broker from the average: before the run, as
 planned, and as achieved by the moves that were made.
 
 Enter replays a run from its journal.
@@ -70,6 +70,8 @@ Enter replays a run from its journal.
         run_id = self.query_one(TablePane).table.key_at_cursor
         if run_id is not None:
             self._past.roll_back(run_id)
+        else:
+            self.notify("there is no run to roll back", timeout=3)
 
     def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()

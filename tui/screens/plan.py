@@ -11,6 +11,7 @@ from control.render.plan_export import folder_of, shell_commands, write_answer, 
 from model.errors import PlimsollError
 from model.goals.effort import Effort
 from model.ids import BrokerId
+from model.plan.plan import Move
 from tui.host import Host
 from tui.loop_port import Asking
 from tui.plan_actions import PLAN_KEYS
@@ -104,14 +105,14 @@ class PlanScreen(LiveScreen):
 
     def action_drop_move(self) -> None:
         """Remove the selected move; keep the others as far as the rules allow."""
-        move = self.query_one(MovesPanel).move
+        move = self._move_in_sight
         if move is not None:
             asks = self._now.view.proposed.asks.dropping(move.id)
             self._request(lambda: self._asking.ask(asks), f"removing {move.id}")
 
     def action_pin_partition(self) -> None:
         """Ask which brokers are to hold the selected partition."""
-        move = self.query_one(MovesPanel).move
+        move = self._move_in_sight
         if move is None:
             return
 
@@ -126,6 +127,16 @@ class PlanScreen(LiveScreen):
             submit=submit,
             done="Replan",
         )
+
+    @property
+    def _move_in_sight(self) -> Move | None:
+        """The selected move; what cannot be seen is not changed."""
+        panel = self.query_one(MovesPanel)
+        if panel.display:
+            return panel.move
+        words = "the frontier covers the moves; press escape to return to them"
+        self.notify(words, severity="warning", timeout=5, markup=False)
+        return None
 
     def action_take_back(self) -> None:
         """Undo the last request."""
@@ -181,6 +192,8 @@ class PlanScreen(LiveScreen):
         side = self.query_one("#side", ContentSwitcher)
         if side.current != part:
             side.current = part
+            # In a small terminal it takes the place of the moves.
+            self.query_one("#body").set_class(part == "frontier", "-frontier")
             self.query_one("#frontier" if part == "frontier" else "#moves").focus()
             self.show_crumbs()
 

@@ -25,8 +25,8 @@ class ProblemsScreen(Over[None]):
     HELP = """\
 ## Problems
 
-What the header counts: partitions without a leader or with replicas out of sync, and brokers
-over their capacity. Enter opens the topic or the broker.
+What the header counts: brokers that are dead, slow or over their capacity, failed disks, and
+partitions without a leader or with replicas out of sync. Enter opens the topic or the broker.
 """
 
     def __init__(self, moment: Moment) -> None:

@@ -42,7 +42,7 @@ class ReasonScreen(Over[None]):
         move, shown = self._move, self._shown
         title = shown.title(str(move.id)) if shown is not None else str(move.id)
         with VerticalScroll(classes="dialog"):
-            yield Label(title, classes="title", markup=False)
+            yield Label(title, classes="title -long", markup=False)
             yield Static(
                 f"replicas  {listed(move.replicas_before)} → "
                 f"{listed(move.replicas_after)}\n"

@@ -1,12 +1,14 @@
 """The tasks on brokers, and one of them in full."""
 
 import asyncio
+import contextlib
 from typing import Final, cast
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.css.query import NoMatches
 from textual.events import ScreenResume
 
 from control.tasks.task_listing import ListedTask, TaskListing
@@ -137,9 +139,11 @@ class TasksScreen(LiveScreen):
             self._listing = await asyncio.to_thread(self._app.tasks.listing, cluster_id)
         finally:
             self._reading = False
-        if self.moment is not None and not self.frozen:
-            self._renew(self.moment)
-            self.show_crumbs()
+        # The program may be ending, which removes one widget after another.
+        with contextlib.suppress(NoMatches):
+            if self.moment is not None and not self.frozen:
+                self._renew(self.moment)
+                self.show_crumbs()
 
     def _show_remark(self) -> None:
         """Show in full what the last column of the row under the cursor may cut."""
@@ -176,11 +180,15 @@ class TasksScreen(LiveScreen):
         """Resume the task that is open, or that the cursor is on."""
         if (of := self._selected()) is not None:
             self._app.tasks.resume(of, self.read_again)
+        else:
+            self.notify("there is no task to resume", timeout=3)
 
     def action_cancel_task(self) -> None:
         """Cancel the task that is open, or that the cursor is on."""
         if (of := self._selected()) is not None:
             self._app.tasks.cancel(of, self.read_again)
+        else:
+            self.notify("there is no task to cancel", timeout=3)
 
     def _selected(self) -> ListedTask | None:
         """The task that is open, or that the cursor is on; None where it is no task."""

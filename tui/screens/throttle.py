@@ -9,6 +9,7 @@ from textual.widgets import Button, Input, Label, Static
 
 from tui.screens.dialog import Dialog
 from tui.viewmodel.run.throttle import typed_rate
+from tui.widgets.compact import compact
 
 
 class ThrottleScreen(Dialog):
@@ -31,11 +32,11 @@ class ThrottleScreen(Dialog):
                 "`none` removes the throttle, `auto` follows what clients leave free.",
                 markup=False,
             )
-            yield Input(placeholder="50MB/s", max_length=40)
+            yield compact(Input(placeholder="50MB/s", max_length=40))
             yield Static(id="refused", markup=False)
             with Horizontal(classes="buttons"):
-                yield Button("Cancel", id="no", variant="primary")
-                yield Button("Apply", id="yes", variant="warning")
+                yield compact(Button("Cancel", id="no", variant="primary"))
+                yield compact(Button("Apply", id="yes", variant="warning"))
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
         if not self.is_covered:

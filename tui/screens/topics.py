@@ -1,24 +1,29 @@
 """Load and skew of the topics, and the partitions of one of them."""
 
 from dataclasses import replace
-from typing import cast
+from typing import Final, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.markup import escape
 
 from model.ids import TopicName
+from model.printable import printable
 from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.screens.reason import open_move
-from tui.viewmodel.cells import Table
+from tui.viewmodel.cells import Table, shorten_middle
 from tui.viewmodel.sort_filter import Wish
 from tui.viewmodel.topics.partitions import partition_table
 from tui.viewmodel.topics.topics import topic_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
+from tui.widgets.titles import entitle
+
+PARTITIONS_OF: Final = "Partitions of "
+CORNERS: Final = 6
+"""Columns of a border that its title leaves."""
 
 
 class TopicPanel(Vertical):
@@ -31,7 +36,8 @@ The figures are those of CMAK (Kafka Manager). `brokers`: how many have a replic
 the topic; `spread`: their share of all brokers. `skew`: the share of its brokers that
 have more of its replicas than the average over its brokers, rounded up; `leader skew`
 or `lead`: the same of its leaders. `pref`: the share of its partitions led by their
-preferred leader.
+preferred leader. `under-replicated` or `URP`: the share of its partitions with fewer
+replicas in sync than replicas.
 
 `per broker`: the fewest and most replicas on a broker, and how many each would have if
 they were spread evenly; `!` if they are not.
@@ -71,7 +77,8 @@ partition that was moved is in cooldown and not moved again. Enter shows a plann
     def open(self, topic: TopicName, moment: Moment) -> None:
         """Show this topic's partitions."""
         self.topic = topic
-        self.border_title = escape(f"Partitions of {topic}")
+        room = self.app.size.width - len(PARTITIONS_OF) - CORNERS
+        entitle(self, PARTITIONS_OF + shorten_middle(printable(topic), room))
         self.display = True
         pane = self.query_one(TablePane)
         pane.show(moment)

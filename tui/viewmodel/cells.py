@@ -53,6 +53,8 @@ class Row:
     cells: tuple[Cell, ...]
     values: tuple[float | str, ...] = ()
     """Sort keys by column; empty if the cells' texts will do."""
+    full: str = ""
+    """What its cells had to shorten, in full; empty where nothing is."""
 
 
 class LazyRows(Sequence[Row]):
@@ -192,3 +194,9 @@ def shorten_middle(text: str, width: int) -> str:
         return text
     tail = width // 2
     return text[: width - 1 - tail] + "…" + text[-tail:]
+
+
+def named(text: str, width: int, role: Role = Role.PLAIN) -> tuple[Cell, str]:
+    """A cell with a name, shortened in its middle, and the full name if it had to be shortened."""
+    shown = shorten_middle(text, width)
+    return cell(shown, role), "" if shown == text else text

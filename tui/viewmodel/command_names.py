@@ -1,5 +1,6 @@
 """What may be typed after `:`, and where each name leads."""
 
+import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -47,21 +48,29 @@ def completions(typed: str, view: LoopView) -> tuple[str, ...]:
 
 
 def command_of(typed: str, view: LoopView) -> NamedPlace:
-    """What to do; a beginning is enough where it fits one name only, as in `:top`."""
+    """What to do; a beginning is enough where it fits one screen only, as in `:his`.
+
+    Case does not count, as in completions.
+    """
     text = typed.strip().removeprefix(":")
-    if text in NAMES:
-        return NamedPlace(NAMES[text])
     name, _, argument = text.partition(" ")
     argument = argument.strip()
-    if name == WITH_BROKER:
+    if name.lower() == WITH_BROKER:
         return _broker(argument, view)
-    if name == WITH_TOPIC:
+    if name.lower() == WITH_TOPIC:
         return _topic(argument, view)
-    actions = {NAMES[n] for n in NAMES if text and n.startswith(text)}
-    if len(actions) == 1:
-        return NamedPlace(actions.pop())
-    known = ", ".join((*NAMES, f"{WITH_BROKER} ID", f"{WITH_TOPIC} NAME"))
-    return NamedPlace(fault=f"there is no {text!r}{nearest(text, NAMES)}; known: {known}")
+    word = text.lower()
+    if word in NAMES:
+        return NamedPlace(NAMES[word])
+    fitting = [name for name in NAMES if word and name.startswith(word)]
+    if len({NAMES[name] for name in fitting}) == 1:
+        return NamedPlace(NAMES[fitting[0]])
+    if fitting:
+        return NamedPlace(fault=f"{text} fits {', '.join(fitting)}")
+    known = (*NAMES, f"{WITH_BROKER} ID", f"{WITH_TOPIC} NAME")
+    if found := difflib.get_close_matches(word, known, 1):
+        return NamedPlace(fault=f"there is no {text!r}; did you mean {found[0]!r}?")
+    return NamedPlace(fault=f"there is no {text!r}; known: {', '.join(known)}")
 
 
 def _broker(argument: str, view: LoopView) -> NamedPlace:
@@ -72,8 +81,10 @@ def _broker(argument: str, view: LoopView) -> NamedPlace:
 
 def _topic(argument: str, view: LoopView) -> NamedPlace:
     topics = _topics(view)
-    if argument in topics:
-        return NamedPlace(f"open_topic({argument!r})")
+    # Names of topics differ by case.
+    like = [topic for topic in topics if topic.lower() == argument.lower()]
+    if argument in topics or len(like) == 1:
+        return NamedPlace(f"open_topic({argument if argument in topics else str(like[0])!r})")
     return NamedPlace(fault=f"there is no topic {argument!r}{nearest(argument, topics)}")
 
 

@@ -3,6 +3,8 @@
 from control.loop.view import LoopView, Mode, Phase
 from model.run import UNFINISHED, RunProgress, RunState
 from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_map import MAP_FROM
+from tui.viewmodel.brokers.broker_troubles import brokers_of
 from tui.viewmodel.plan.shown_plan import shown
 
 
@@ -22,12 +24,13 @@ def refusal(action: str, moment: Moment) -> str | None:
             return _not_resume(moment)
         case "roll_back" | "resume_task" | "operate":
             return _not_begin(moment)
+        case "approve_waiting":
+            return _not_approve_waiting(moment)
         case "cancel_task" if moment.view.mode is Mode.READ_ONLY:
             return READ_ONLY
-        case "solve_again" if moment.view.proposed.supposed is not None:
-            return HYPOTHETICAL
         case "solve_again":
-            return _not_solve(moment)
+            supposed = moment.view.proposed.supposed
+            return _not_solve(moment) if supposed is None else HYPOTHETICAL
         case _:
             return _not_of_plan(action, moment)
 
@@ -54,6 +57,12 @@ def _not_approve(moment: Moment) -> str | None:
     if view.proposed.changes:
         return f"the cluster has changed since this plan: {view.proposed.changes[0]}"
     return None
+
+
+def _not_approve_waiting(moment: Moment) -> str | None:
+    if moment.auto is None or moment.auto.waiting is None:
+        return "no plan of run --auto waits for a person"
+    return READ_ONLY if moment.view.mode is Mode.READ_ONLY else None
 
 
 def _not_stop(moment: Moment) -> str | None:
@@ -97,7 +106,7 @@ WHILE_IDLE = (*OF_THE_REAL[:-1], "what_if")
 """Actions that make other plans, which a run would outdate."""
 ACTIONS = (
     *("approve", "stop_run", "pause_run", "throttle", "resume", "roll_back"),
-    *("resume_task", "cancel_task", "operate"),
+    *("resume_task", "cancel_task", "operate", "approve_waiting"),
     *("solve_again", "what_if", "use_best", *OF_THE_REAL),
 )
 """All actions that can be disabled, on any screen."""
@@ -115,7 +124,12 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
         return "there is no request to undo"
     if action == "use_best" and not _solves(view):
         return "no plan is being computed"
-    return None
+    return _not_map(view) if action == "toggle_map" else None
+
+
+def _not_map(view: LoopView) -> str | None:
+    few = len(brokers_of(view)) < MAP_FROM
+    return f"the map is for {MAP_FROM} brokers or more" if few else None
 
 
 def _solves(view: LoopView) -> bool:

@@ -10,11 +10,12 @@ from control.cli.fleet_source import ClusterDetail
 from control.cli.output_types import FleetAnswer, FleetClusterAnswer
 from control.loop.policy import Decision
 from control.loop.view import Phase
-from control.render.fleet_text import decision_words
+from control.render.fleet_text import decision_words, trouble_words
 from control.service.member_state import MemberState
+from model.snapshot.snapshot import dimension_words
 from model.units import count_text
-from tui.viewmodel.brokers.gauges import SHORT
-from tui.viewmodel.brokers.headline import dimension_text, percent
+from tui.viewmodel.brokers.gauges import short_name
+from tui.viewmodel.brokers.headline import percent
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -195,7 +196,12 @@ def fleet_table(moment: FleetMoment, width: int, wish: Wish) -> Table:
         words = (shorten_line(cell(decision_words(row)), left) for row in found)
         cells = [(*each, decision) for each, decision in zip(cells, words, strict=True)]
     rows = tuple(
-        Row(key=row.name, cells=each, values=_values(row, moment.age_s, each))
+        Row(
+            key=row.name,
+            cells=each,
+            values=_values(row, moment.age_s, each),
+            full="" if plain(each[0]) == row.name else row.name,
+        )
         for row, each in zip(found, cells, strict=True)
     )
     return arranged(Table(columns=columns, rows=rows), wish)
@@ -269,8 +275,8 @@ def _worst_text(row: FleetClusterAnswer, *, short: bool, bare: bool = False) -> 
         return ""
     broker = f"{worst.broker}" if bare else f"broker {worst.broker}"
     if worst.deviation is None or worst.resource is None:
-        return f"{broker} {worst.state}"
-    name = SHORT.get(worst.resource, worst.resource) if short else dimension_text(worst.resource)
+        return f"{broker} {trouble_words(worst)}"
+    name = short_name(worst.resource) if short else dimension_words(worst.resource)
     return f"{broker} {name} {percent(worst.deviation)}"
 
 

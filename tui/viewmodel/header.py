@@ -3,16 +3,19 @@
 import textwrap
 
 from control.loop.view import LoopView, Mode, Phase
+from control.tasks.broker_task import brokers_text
 from model.plan.plan import Plan
 from model.run import RunState
 from model.snapshot.replication import Replication
 from model.units import bytes_text, count_text, seconds_text
 from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_troubles import BROKERS_NAMED, alarms
 from tui.viewmodel.brokers.gauges import gauges
 from tui.viewmodel.brokers.headline import balance_line, over_capacity, worst_of
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, plain, shorten, shorten_words
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.shown_plan import WHAT_IF
+from tui.viewmodel.plan.spread import left_furthest
 from tui.viewmodel.plan.stages import quick_text
 from tui.viewmodel.run.progress import ACTIVE, share_done
 from tui.viewmodel.staleness import age_s, is_stale, ticking
@@ -28,7 +31,6 @@ NARROW = 70
 SHOWN_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
 MOST_LINES = 4
-BROKERS_NAMED = 3
 ALL_MEASURED = 0.995
 """A share of the loads that is shown as 100 %."""
 
@@ -44,18 +46,28 @@ PHASE_ROLES = {
 def header(moment: Moment, width: int) -> tuple[Cell, ...]:
     """Cluster, mode, age of the data; balance; the state of the loop and its reason."""
     roomy, replication = width >= ROOMY, moment.view.replication
-    degraded = (*_degraded(replication), *_over_capacity(moment))
-    items = (
+    data = _data(moment)
+    stale = data[:1] if is_stale(moment.view, moment.now_ms) else ()
+    degraded = (*alarms(moment.view), *_degraded(replication), *_over_capacity(moment))
+    alarming = (
         _cluster(moment.view, width),
         *_size(moment.view, roomy=roomy),
         _mode(moment.view.mode),
         *degraded,
-        *_data(moment),
+        *stale,
     )
+    items = (*alarming, *data[len(stale) :])
     lines = flow((*items, *_whole(moment, width, roomy=roomy)), width)
-    if len(lines) > (most := 2 if degraded else 1):
+    # Nothing that is wrong is left out, however much it is.
+    most = max(2 if degraded else 1, len(flow(alarming, width)) if degraded or stale else 1)
+    if len(lines) > most:
         lines = flow((*items, *_whole(moment, width, roomy=False)), width)
-    return (*lines[:most], *_balance(moment, width), *_what_if(moment, width))
+    return (
+        *lines[:most],
+        *_balance(moment, width),
+        *_auto(moment, width),
+        *_what_if(moment, width),
+    )
 
 
 def _cluster(view: LoopView, width: int) -> Cell:
@@ -123,10 +135,7 @@ def _over_capacity(moment: Moment) -> tuple[Cell, ...]:
     over = over_capacity(moment.view, moment.goals)
     if not over:
         return ()
-    named = ", ".join(map(str, over[:BROKERS_NAMED]))
-    more = f" and {len(over) - BROKERS_NAMED} more" if len(over) > BROKERS_NAMED else ""
-    many = "broker" if len(over) == 1 else "brokers"
-    return (cell(f"! {many} {named}{more} OVER CAPACITY", Role.ALARM),)
+    return (cell(f"! {brokers_text(over, BROKERS_NAMED)} OVER CAPACITY", Role.ALARM),)
 
 
 def _whole(moment: Moment, width: int, *, roomy: bool) -> tuple[Cell, ...]:
@@ -140,6 +149,26 @@ def _whole(moment: Moment, width: int, *, roomy: bool) -> tuple[Cell, ...]:
     if any(g.capacity for g in known) and not over_capacity(moment.view, moment.goals):
         words.append("over capacity 0")
     return (cell(" · ".join(words)),) if words else ()
+
+
+def _auto(moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What `run --auto` decides in another process, and the key where its plan waits."""
+    auto = moment.auto
+    if auto is None:
+        return ()
+    asked = auto.waiting
+    if asked is None:
+        words = f"run --auto: {auto.decision}{f': {auto.why}' if auto.why else ''}"
+        again = f"reconsidered {auto.reconsidered}"
+        if len(words) + len(again) + 2 <= width:
+            return (cell(f"{words}; {again}", Role.MUTED),)
+        return tuple(cell(shorten_words(line, width), Role.MUTED) for line in (words, again))
+    word, how = " PLAN WAITS ", f"plimsoll approve {asked.plan_hash[:12]}"
+    if refusal("approve_waiting", moment) is None:
+        how = f"[{moment.keys.get('auto.approve', 'W').partition(',')[0]}] shows it"
+    words = f" of run --auto, {count_text(asked.moves, 'move')}: {asked.why}"
+    room = max(0, width - len(word) - len(how) - 2)
+    return ((Span(word, Role.UNDER), Span(shorten_words(words, room)), Span(f"  {how}")),)
 
 
 def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
@@ -205,20 +234,19 @@ def _is_outside(moment: Moment) -> bool:
 def _plan_ready(plan: Plan, moment: Moment, width: int) -> tuple[Cell, ...]:
     """What the plan does, costs and takes, and which keys do it."""
     word = Span(f" {Phase.PLAN_READY.value.upper()} ", Role.UNDER)
-    before, after = (
-        max((plan.spread(key, after=side) for key in plan.levels), default=0.0)
-        for side in (False, True)
-    )
+    after = max((plan.spread(key, after=True) for key in plan.levels), default=0.0)
     figures = [
         count_text(len(plan.moves), "move"),
         bytes_text(plan.bytes_to_copy),
         *([f"about {seconds_text(moment.estimate.seconds)}"] if moment.estimate else []),
     ]
-    effect = f": worst {before:.0%} → {after:.0%}" if plan.levels else ""
     text = f" {', '.join(figures)}"
     used, items = len(word.text) + len(text), _keys(moment)
-    if used + len(effect) <= width:
-        text, used = text + effect, used + len(effect)
+    # What is worst now is in the line above, of newer loads than those of the plan.
+    worst = f": worst {after:.0%} after it" if plan.levels else ""
+    effects = (f"{worst}{left_furthest(plan, plan.levels)}", worst, "")
+    effect = next(words for words in effects if used + len(words) <= width or not words)
+    text, used = text + effect, used + len(effect)
     words = Span(shorten_words(text, width - len(word.text)))
     while items and used + sum(len(plain(item)) + 2 for item in items) > width:
         items = items[:-1]

@@ -10,6 +10,7 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import Broker
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_map import MAP_FROM
+from tui.viewmodel.brokers.broker_troubles import brokers_of
 from tui.viewmodel.brokers.brokers import HISTORY_FROM, broker_table, drawable, drawn_at
 from tui.viewmodel.brokers.headline import NAMES, averages_line, worst_of
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent, Trail
@@ -100,7 +101,7 @@ the load's share of the broker's capacity, reversed above the limit.
             what = f"{NAMES[drawn[0]]} ({turn}), "
         words = f"Brokers{real}: {what}░ tolerance{plan}"
         if self.query_one(MapPane).display:
-            unit = "" if self.query_one(MapPane).percent else " in tens of percent"
+            unit = " in tens of percent" if self.query_one(MapPane).percent is False else ""
             words = f"Brokers{real}: largest deviation{unit}, · within tolerance"
         entitle(self, words, averages_line(view, goals))
 
@@ -137,7 +138,7 @@ the load's share of the broker's capacity, reversed above the limit.
         view = self.moment.view if self.moment is not None else None
         if view is None:
             return ()
-        return view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
+        return brokers_of(view)
 
     def action_toggle_map(self) -> None:
         """Show the map, or the table; both select the same broker."""
@@ -155,6 +156,11 @@ the load's share of the broker's capacity, reversed above the limit.
             pane.table.focus()
         self._entitle(self.moment)
         self.refresh_bindings()
+
+    def on_map_pane_unit_changed(self, event: MapPane.UnitChanged) -> None:
+        event.stop()
+        if self.moment is not None:
+            self._entitle(self.moment)
 
     def action_next_resource(self) -> None:
         """Draw the next resource."""

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.widgets.data_table import ColumnKey, RowKey
 
 from model.printable import masked
+from tui.driver import draws_ascii
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -37,6 +38,8 @@ HEAD = 1
 GUTTER = 1
 """Columns at the left edge, for the bar that marks the cursor's row."""
 CURSOR, CURSOR_BLURRED = "▌", "▏"
+CURSOR_ASCII = ">"
+"""Where all is drawn in ASCII: half a block would be `#`, and broker 1 read as `#1`."""
 
 
 class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
@@ -188,7 +191,8 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         bar = self.get_component_rich_style("keyed-table--bar", partial=True)
         # Not the partial style, which drops the alpha of the background.
         if self.has_focus:
-            return Segment(CURSOR, bar), self.get_component_rich_style("keyed-table--cursor")
+            letter = CURSOR_ASCII if draws_ascii(self.app) else CURSOR
+            return Segment(letter, bar), self.get_component_rich_style("keyed-table--cursor")
         blurred = self.get_component_rich_style("keyed-table--cursor-blurred")
         return Segment(CURSOR_BLURRED, bar), blurred
 
@@ -253,6 +257,8 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Post that the selected row was chosen."""
         if (key := self.key_at_cursor) is not None:
             self.post_message(self.RowSelected(self, key))
+        else:
+            self.notify("there is nothing to open", timeout=3)
 
     def on_click(self, event: Click) -> None:
         at = self.scroll_offset.y + event.y - HEAD

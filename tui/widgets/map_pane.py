@@ -5,8 +5,10 @@ from textual.events import Click, Resize
 from textual.message import Message
 
 from model.ids import BrokerId
+from tui.driver import draws_ascii
 from tui.screen_state import Moment
-from tui.viewmodel.brokers.broker_map import BrokerMap, broker_map
+from tui.viewmodel.brokers.broker_map import CURSOR, BrokerMap, broker_map
+from tui.widgets.keyed_table import CURSOR_ASCII
 from tui.widgets.text_lines import Lines
 
 PADDING = 1
@@ -22,7 +24,8 @@ class MapPane(Lines, can_focus=True):
 Each cell is a broker, each row a rack. `+58%` is a broker 58 % above the average in the
 resource in which it deviates most, `·` one within its tolerance band. Where there is little
 room, `+6` stands for 60 % above the average, `-5` for 50 % below it, `»` for more than 95 %.
-The arrows select a broker, which is shown below.
+A broker that is dead, slow or draining, for example, has a mark instead, which the first
+lines explain. The arrows select a broker, which is shown below.
 """
     BINDINGS = [
         Binding("left", "step(-1, 0)", "Left", show=False, id="map.left"),
@@ -38,17 +41,22 @@ The arrows select a broker, which is shown below.
     class Chosen(Message):
         """The selected broker was chosen."""
 
+    class UnitChanged(Message):
+        """The cells are in another unit than before."""
+
     moment: Moment | None = None
-    percent = False
-    """Whether the cells are in percent, not in tens of percent."""
+    percent: bool | None = None
+    """Whether the cells are in percent, not in tens of percent; None until they are drawn."""
     selected: BrokerId | None = None
 
     def show_moment(self, moment: Moment) -> None:
         """Show the brokers of this moment."""
         self.moment = moment
         if (drawn := self._map()) is not None:
-            self.percent = drawn.percent
-            self.show(drawn.lines)
+            if drawn.percent != self.percent:
+                self.percent = drawn.percent
+                self.post_message(self.UnitChanged())
+            self.show((*drawn.legend, *drawn.lines))
 
     def select(self, broker: BrokerId | None) -> None:
         """Select a broker."""
@@ -61,7 +69,9 @@ The arrows select a broker, which is shown below.
         width, height = self.content_size
         if self.moment is None or not width:
             return None
-        return broker_map(self.moment.view, self.moment.goals, width, height, self.selected)
+        cursor = CURSOR_ASCII if draws_ascii(self.app) else CURSOR
+        view, goals = self.moment.view, self.moment.goals
+        return broker_map(view, goals, width, height, self.selected, cursor)
 
     def action_step(self, right: int, down: int) -> None:
         """Select a broker beside the selected one."""
@@ -75,7 +85,9 @@ The arrows select a broker, which is shown below.
 
     def on_click(self, event: Click) -> None:
         drawn = self._map()
-        broker = drawn.at(event.x - PADDING, event.y) if drawn is not None else None
+        if drawn is None:
+            return
+        broker = drawn.at(event.x - PADDING, event.y - len(drawn.legend))
         if broker is not None:
             self.select(broker)
 

@@ -4,7 +4,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from model.printable import printable
-from tui.viewmodel.cells import shorten
+from tui.viewmodel.cells import shorten_middle
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.modes import MODES
 
@@ -71,7 +71,7 @@ class ModeBar(Static):
         title = next(mode.title for mode in MODES if mode.name == self._shown)
         whole = printable(" > ".join((title, *self._crumbs)))
         last = printable(f"> {self._crumbs[-1]}")
-        words = whole if len(whole) <= width - GAP else shorten(last, width - GAP)
+        words = whole if len(whole) <= width - GAP else shorten_middle(last, width - GAP)
         return Content(words.rjust(width - 1)).stylize("bold")
 
     def _entry(self, mode: str, words: str) -> Content:

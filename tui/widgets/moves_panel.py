@@ -27,7 +27,8 @@ class MovesPanel(Vertical):
 ## Plan
 
 Moves are listed by what they gain for their bytes, so that the first ones are those
-that matter most; `gain` is the share of a move, `so far` that of all moves down to it.
+that matter most; `share` is the part of the plan's gain that a move brings, `so far`
+that of all moves down to it. What a plan gains is the imbalance that it removes.
 A move with `*` changes the leader as well. Enter shows the whole reason of a move, its
 cost, and the effect of removing it.
 

@@ -75,9 +75,10 @@ class FrontierPlot(Lines, can_focus=True):
     HELP = """\
 ## Frontier
 
-Each point is a plan: further right means more moves, lower means better balance; the
-axis is logarithmic. `■` is the current plan. No plan can reach the shaded area. Left
-and right pick a point; enter makes its plan the current one, with a hash of its own.
+Each point is a plan: further right costs more, in moves (a change of leader costs less
+than one); lower means better balance, on a logarithmic axis. `■` is the current plan. No
+plan can reach the shaded area. Left and right pick a point; enter makes its plan the
+current one, with a hash of its own.
 """
     BINDINGS = [
         Binding(

@@ -10,10 +10,15 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.widgets import Input, Static
 
-from tui.viewmodel.cells import Table
+from model.printable import printable
+from tui.viewmodel.cells import Table, shorten_middle
 from tui.viewmodel.sort_filter import Filter, Wish
 from tui.widgets.filter_bar import Filterable, FilterBar
 from tui.widgets.keyed_table import GUTTER, KeyedTable
+
+ROW_AND_HEAD = 2
+MARGIN = 1
+"""Blanks before the full name."""
 
 M = TypeVar("M")
 """What is shown: a moment of the loop, or of a fleet."""
@@ -50,10 +55,12 @@ class TablePane(Filterable, Vertical, Generic[M]):
         self.wish = Wish()
         self._make = make
         self._table_id = table_id
+        self._full = ""
 
     def compose(self) -> ComposeResult:
         yield FilterBar()
         yield KeyedTable(id=self._table_id)
+        yield Static(classes="full", markup=False)
         yield Static(classes="note", markup=False)
 
     @property
@@ -84,9 +91,28 @@ class TablePane(Filterable, Vertical, Generic[M]):
             self.table.show(made)
             words = made.note if made.rows else made.why_empty
             self.show_note(self.wish.filter.fault or words)
+        self._show_full()
+
+    def _show_full(self) -> None:
+        """Show below the table what the row under the cursor had to shorten.
+
+        Where there is little room, the row itself comes first.
+        """
+        rows, at = self.table.rows_shown, self.table.cursor_row
+        full = printable(rows[at].full) if 0 <= at < len(rows) else ""
+        room = (self.size.height - ROW_AND_HEAD) * max(0, self.size.width - MARGIN)
+        full = shorten_middle(full, room) if room > 0 else ""
+        if full != self._full:
+            self._full = full
+            line = self.query_one(".full", Static)
+            line.update(full)
+            line.set_class(bool(full), "-shown")
 
     def on_resize(self, _event: Resize) -> None:
         self.renew()
+
+    def on_data_table_row_highlighted(self, _event: KeyedTable.RowHighlighted) -> None:
+        self._show_full()
 
     # ---- actions of the operator
 

@@ -1,6 +1,5 @@
 """`plimsoll approve`: release a plan of `run --auto` that waits for a person."""
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,6 @@ from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.output_types import ApproveAnswer
-    from control.service.audit_log import AuditRecord
     from control.settings.settings import Settings
 
 
@@ -48,7 +46,8 @@ def approve(
     from control.loop import questions
     from control.render.decision_answers import waiting_answer
     from control.render.text import answer_text
-    from control.service.audit_log import recorded
+    from control.service.audit_log import AuditVia, recorded
+    from control.service.auto_watch import approval_record
 
     folder, now_ms = local_settings.state_dir, int(1000 * time.time())
     if plan_hash is None:
@@ -58,7 +57,8 @@ def approve(
     else:
         name = operator() if by is None else by
         questions.check_name(name)
-        with recorded(folder, _record(name, plan_hash.lower(), now_ms), "approved"):
+        record = approval_record(name, operator(), plan_hash.lower(), now_ms, AuditVia.COMMAND)
+        with recorded(folder, record, "approved"):
             if signature is not None:
                 _keep_signature(folder, plan_hash.lower(), signature)
             signed = compose.signed(local_settings)
@@ -76,26 +76,6 @@ def _keep_signature(state_dir: Path, prefix: str, given: Path) -> None:
     question = questions.known_question(state_dir, prefix)
     waiting = questions.plan_file(state_dir / questions.FOLDER, question.plan_hash)
     add_signatures(signature_file(waiting), read_signatures(given))
-
-
-def _record(by: str, plan_hash: str, now_ms: int) -> "AuditRecord":
-    from control.cli.console import operator
-    from control.service.audit_log import AuditOutcome, AuditRecord, AuditVia, new_id
-
-    return AuditRecord(
-        at_ms=now_ms,
-        id=new_id(),
-        action="approve",
-        by=by,
-        user=operator(),
-        uid=os.getuid(),
-        pid=os.getpid(),
-        via=AuditVia.COMMAND,
-        plan_hash=plan_hash,
-        detail="",
-        outcome=AuditOutcome.REQUESTED,
-        message="",
-    )
 
 
 def _text(answer: "ApproveAnswer") -> str:

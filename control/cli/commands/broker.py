@@ -165,18 +165,20 @@ def _dry_run(
     from control.cli.task_work import DryRun, dry_run, parts_of, print_line
     from control.render.task_text import removal_text
     from control.tasks.broker_task import min_isr_text
-    from control.tasks.operations import OPERATIONS
+    from control.tasks.operations import OPERATIONS, idle_text
     from control.tasks.task_parts import NoPlan
     from model.plan.plan import PlanStatus
 
-    def find(executor: "Executor") -> DryRun | None:
+    def find(executor: "Executor") -> DryRun | str:
         parts, rules = parts_of(settings, executor, execution), OPERATIONS[task.operation]
         at_min_isr = rules.at_min_isr(task, parts)
+        left = rules.left(task, parts, lambda: snapshot)
+        if not left.count and left.words:
+            raise NoPlan(left.words, PlanStatus.NONE_IN_TIME)
+        if not left.count:
+            return idle_text(task.model_copy(update={"at_min_isr": at_min_isr}))
         if lost := min_isr_text(at_min_isr, task.brokers):
             print_line(f"warning: {lost}")
-        left = rules.left(task, parts, lambda: snapshot)
-        if not left.count:
-            return None
         found = rules.find(task, snapshot, parts)
         if not found.plan.moves and not rules.rests:
             raise NoPlan(left.words, PlanStatus.NONE_IN_TIME)
@@ -190,7 +192,7 @@ def _dry_run(
         )
         return DryRun(plan=found.plan, answer=answer, text=removal_text)
 
-    return dry_run(settings, task, find, output)
+    return dry_run(settings, find, output)
 
 
 # ---- marks

@@ -45,13 +45,14 @@ def _dry_run(
     from control.cli.output_types import RepairAnswer
     from control.cli.task_work import DryRun, dry_run, find_plan
     from control.planning.repair_request import plan_repair
+    from control.tasks.operations import idle_text
 
     del execution
 
-    def find(_executor: "Executor") -> DryRun | None:
+    def find(_executor: "Executor") -> DryRun | str:
         found = plan_repair(snapshot, settings.goals, lambda s, g: find_plan(settings, s, g))
         if found is None:
-            return None
+            return idle_text(task)
         answer = partial(
             RepairAnswer.of,
             found,
@@ -65,4 +66,4 @@ def _dry_run(
         text = "\n".join((found.words, *found.bounds))
         return DryRun(plan=found.plan, answer=answer, text=lambda _: text, notes=found.notes)
 
-    return dry_run(settings, task, find, output)
+    return dry_run(settings, find, output)

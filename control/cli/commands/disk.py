@@ -71,11 +71,12 @@ def _dry_run(
     """Print the next plan of a task."""
     from control.cli.output_types import DiskAnswer
     from control.cli.task_work import DryRun, dry_run, parts_of
+    from control.tasks.operations import idle_text
 
-    def find(executor: "Executor") -> DryRun | None:
+    def find(executor: "Executor") -> DryRun | str:
         found = plan(task, snapshot, parts_of(settings, executor, execution))
         if found is None:
-            return None
+            return idle_text(task)
         answer = partial(
             DiskAnswer.of,
             found,
@@ -91,7 +92,7 @@ def _dry_run(
             notes=found.notes,
         )
 
-    return dry_run(settings, task, find, output)
+    return dry_run(settings, find, output)
 
 
 def include(

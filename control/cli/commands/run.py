@@ -108,12 +108,14 @@ def _has_result(loop: "Loop", view: "LoopView") -> bool:
     offered = view.phase is Phase.PLAN_READY and view.mode is not Mode.AUTO
     final = view.phase in (Phase.BALANCED, Phase.NO_PLAN, Phase.FAILED)
     waits = loop.question is not None
+    waits = waits or bool(loop.held_up)
     return bool(loop.reports) or loop.failure is not None or offered or final or waits
 
 
 def _result(loop: "Loop", output: Form) -> int:
     from control.cli.balancing import end_of
     from control.cli.plan_execution import print_report
+    from model.errors import GuardrailRefused
 
     if loop.reports:
         return print_report(loop.reports[-1], output)
@@ -121,6 +123,8 @@ def _result(loop: "Loop", output: Form) -> int:
         raise loop.failure
     if loop.question is not None:
         return _waits(loop)
+    if loop.held_up:
+        raise GuardrailRefused(f"{loop.held_up}; --once does not wait for that")
     return end_of(loop, output)
 
 

@@ -47,7 +47,7 @@ def status(
             cluster_id = snapshot.header.cluster_id
             journal_dir = compose.journal_dir(settings)
             left = left_settings(journal_dir, cluster_id)
-            left += cordon_notes(journal_dir, cluster_id, files.marks(cluster_id))
+            left += cordon_notes(files, journal_dir, cluster_id)
             tasks = open_task_notes(files, cluster_id)
             sys.stdout.write(
                 cluster_text(

@@ -133,10 +133,10 @@ def _end_cordons(
     end_cordons(
         connect if allow_changes else None,
         task,
+        files,
         compose.journal_dir(settings),
         operator(),
         print_line,
-        files.marks(task.cluster_id),
     )
 
 

@@ -75,14 +75,15 @@ def _dry_run(
     from control.cli.task_work import DryRun, dry_run
     from control.planning.least_bytes import bound_sentence
     from control.planning.replication_request import racks_of
+    from control.tasks.operations import idle_text
     from control.tasks.replication_factor import changing, crowded, least
 
     del execution
 
-    def find(_executor: "Executor") -> DryRun | None:
+    def find(_executor: "Executor") -> DryRun | str:
         plan, fewest = changing(task, snapshot, settings.goals), least(task, snapshot)
         if plan is None:
-            return None
+            return idle_text(task)
         racks, replicas = racks_of(snapshot, settings.goals), task.replicas or 0
         answer = partial(
             ReplicationAnswer.of,
@@ -99,7 +100,7 @@ def _dry_run(
         text = "\n".join((_summary(plan), *filter(None, (bound, crowds))))
         return DryRun(plan=plan, answer=answer, text=lambda _: text)
 
-    return dry_run(settings, task, find, output)
+    return dry_run(settings, find, output)
 
 
 def _summary(plan: "Plan") -> str:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 def topics(*, settings: "Settings", origin: "Origin", output: Output = Form.TABLE) -> int:
     """Print what the screen of topics shows."""
-    from control.cli.input_source import snapshot_of
+    from control.cli.input_source import observed
     from control.render.text import answer_text
     from control.render.topics_table import topics_answer, topics_text
 
-    answer = topics_answer(snapshot_of(settings, origin), settings.goals)
+    snapshot, replication = observed(settings, origin)
+    answer = topics_answer(snapshot, settings.goals, replication)
     sys.stdout.write(answer_text(answer, topics_text, output))
     return Exit.DONE

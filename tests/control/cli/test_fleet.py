@@ -228,6 +228,7 @@ def test_a_clone_updated_without_its_installation_says_so(
         show(found, FleetSource(tmp_path, tmp_path), balanced(), "fleet.toml")
 
 
+@pytest.mark.slow
 def test_all_clusters_end_with_the_service(tmp_path: Path) -> None:
     path = fleet_file(tmp_path, {"east": "east:1", "west": "west:1"})
     with fleet_service(tmp_path, path) as running:

@@ -88,6 +88,7 @@ def test_a_failing_stderr_does_not_end_a_command(
 @pytest.mark.parametrize(("state", "code"), [("stopped", 6), ("done", 0)])
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize("nowhere", NOWHERE)
+@pytest.mark.slow
 def test_an_unprintable_report_keeps_the_exit_code_of_its_run(
     nowhere: type[contextlib.AbstractContextManager[int]], output: str, state: str, code: int
 ) -> None:

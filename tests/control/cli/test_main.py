@@ -123,7 +123,7 @@ def test_reassignment_json_is_the_same_under_its_old_option(here: Path) -> None:
 def test_an_empty_cluster_is_balanced(here: Path) -> None:
     run = in_process("plan", "--snapshot", "empty.json")
     assert run.returncode == 0
-    assert run.stdout.startswith("level already")
+    assert run.stdout.startswith("already balanced")
 
 
 @pytest.mark.parametrize("command", ["status", "plan", "run"])

@@ -185,6 +185,7 @@ ENDLESS_CAUSES = f"from control.render import explanation\nexplanation.MOST_WORK
         (MAIN, ("what-if", "--fewest-brokers"), b"stopped", 6),
     ],
 )
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_findings_of_other_commands(
     planned: Path, code: str, command: tuple[str, ...], output: bytes, exit_code: int
 ) -> None:

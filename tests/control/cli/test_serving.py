@@ -181,7 +181,8 @@ def test_systemd_hears_of_start_life_reloads_and_end(tmp_path: Path, systemd: Sy
 
 
 def test_a_person_reads_the_settings_again_and_hears_what_became_of_it(tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
+    (tmp_path / "state").mkdir(mode=0o700)
+    file = tmp_path / "state" / "own.toml"
     file.write_text('bootstrap_server = "127.0.0.1:1"\n')
     environment = {"PLIMSOLL_CONFIG": str(file)}
     reload = ("ctl", "reload", "--by", "eve")
@@ -192,18 +193,22 @@ def test_a_person_reads_the_settings_again_and_hears_what_became_of_it(tmp_path:
         assert json.loads(done.stdout)["message"].startswith("settings read again; the loop starts")
         service.wait_for("No Kafka broker answers at 127.0.0.1:2 ")
         file.write_text("window_s = [\n")
-        broken = plimsoll(tmp_path, *reload)
-        assert broken.returncode == Exit.USAGE
-        assert "the settings stay as they are, since they cannot be used: " in broken.stderr
-        assert service.counts("plimsoll_settings_reloads_total") == {("done",): 1, ("failed",): 1}
+        # Whether or not the command reads the same file.
+        for config in ({}, environment):
+            broken = plimsoll(tmp_path, *reload, **config)
+            assert broken.returncode == Exit.USAGE
+            kept = "the settings stay as they are, since they cannot be used: "
+            assert f"{kept}{file} is not valid TOML" in broken.stderr
+            asked = f"asking the service that runs in {tmp_path / 'state'}\n"
+            assert (asked in broken.stderr) is bool(config)
+        assert service.counts("plimsoll_settings_reloads_total") == {("done",): 1, ("failed",): 2}
         service.signalled(signal.SIGTERM)
         assert service.process.wait(WAIT_S) == 0
     audit = [(a.action, a.by, a.via.value, a.outcome) for a in read_audit(tmp_path / "state")]
     assert audit == [
         ("reload", "eve", "socket", "requested"),
         ("reload", "eve", "socket", "done"),
-        ("reload", "eve", "socket", "requested"),
-        ("reload", "eve", "socket", "refused"),
+        *2 * [("reload", "eve", "socket", "requested"), ("reload", "eve", "socket", "refused")],
         ("end the service", "", "signal", "done"),
     ]
 
@@ -292,6 +297,7 @@ def test_a_damaged_audit_log_is_printed_as_far_as_it_can_be_read(tmp_path: Path)
         (("--limits", "nothing"), 2, "there are no limits named 'nothing'"),
     ],
 )
+@pytest.mark.slow
 def test_the_guardrails_are_those_of_run(
     tmp_path: Path, options: tuple[str, ...], code: int, message: str
 ) -> None:

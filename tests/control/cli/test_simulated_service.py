@@ -85,6 +85,7 @@ def journalled(folder: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_a_person_steers_a_run_and_each_action_is_in_the_audit_log(tmp_path: Path) -> None:
     with service(tmp_path) as running:
         running.wait_for("/metrics\n")
@@ -132,6 +133,7 @@ def test_a_person_steers_a_run_and_each_action_is_in_the_audit_log(tmp_path: Pat
     assert {line["plan_hash"] for line in of_run} == {plan[:12]}
 
 
+@pytest.mark.slow
 def test_a_killed_service_is_replaced_and_resumes_its_run_with_that_option_alone(
     tmp_path: Path,
 ) -> None:
@@ -177,6 +179,7 @@ def test_a_killed_service_is_replaced_and_resumes_its_run_with_that_option_alone
     assert "resumed" in found[run["run_id"]]
 
 
+@pytest.mark.slow
 def test_a_pause_outlasts_a_kill_and_a_rejected_plan_a_reload(tmp_path: Path) -> None:
     with service(tmp_path) as running:
         running.wait_for("/metrics\n")
@@ -221,6 +224,7 @@ def test_a_reload_lets_the_plan_wait_that_waits_for_a_person(tmp_path: Path) -> 
     assert "plan.withdrawn" not in events(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_reload_during_a_pause_keeps_the_request_to_resume_a_run(tmp_path: Path) -> None:
     with service(tmp_path, trigger="act") as running:
         running.wait_for("/metrics\n")
@@ -269,6 +273,7 @@ def test_hostile_clients_do_not_stop_a_service(tmp_path: Path) -> None:
     "arguments",
     [("status",), ("why",), ("pause",), ("stop",), ("throttle", "1MB"), ("approve", "0" * 64)],
 )
+@pytest.mark.slow
 def test_without_a_service_commands_say_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     run = plimsoll(tmp_path, "ctl", *arguments)
     refused(run, 3, "no plimsoll service runs with the state folder")

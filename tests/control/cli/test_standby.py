@@ -1,9 +1,10 @@
 """Two services on one simulated cluster and bucket: one leads, the other takes over."""
 
+import contextlib
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,13 @@ from tests.control.cli.test_simulated_service import (
 )
 from tests.support.cli_offline import plimsoll, refused
 from tests.support.executor.s3_server import BUCKET, client, s3_server, s3_settings
+from tests.support.kube_apiserver import AnyApi, KubeApiserver
 from tests.support.kubernetes_api import KubernetesApi, kubernetes_api
 from tests.support.paths import ROOT
 
 IDLE_MS = 20_000
 """How long the lease of a run lasts between its requests."""
+UNKNOWN = "nothing is changed while it is not known who leads"
 SHARED = """
 [service]
 standby = true
@@ -46,11 +49,18 @@ def endpoint() -> Iterator[str]:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[KubernetesApi]:
+def scripted(tmp_path: Path) -> Iterator[KubernetesApi]:
     folder = tmp_path / "kubernetes"
     folder.mkdir()
     with kubernetes_api(folder) as found:
         yield found
+
+
+@pytest.fixture(params=["scripted", "real_api"])
+def api(request: pytest.FixtureRequest) -> AnyApi:
+    """An API server of Kubernetes: one of the tests' own, and a real one."""
+    found: AnyApi = request.getfixturevalue(request.param)
+    return found
 
 
 def host(
@@ -60,7 +70,7 @@ def host(
     *,
     trigger: str = "act",
     pause_s: int = 1,
-    api: KubernetesApi | None = None,
+    api: AnyApi | None = None,
 ) -> Service:
     """A service that is not started yet, with a state folder of its own.
 
@@ -107,12 +117,12 @@ def leads(folder: Path) -> bool:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("lease", ["s3", "kubernetes"])
+@pytest.mark.parametrize("lease", ["s3", "scripted", "real_api"])
 def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
-    tmp_path: Path, endpoint: str, api: KubernetesApi, lease: str
+    tmp_path: Path, endpoint: str, request: pytest.FixtureRequest, lease: str
 ) -> None:
     a, b = (tmp_path / name for name in "ab")
-    keeper = api if lease == "kubernetes" else None
+    keeper: AnyApi | None = None if lease == "s3" else request.getfixturevalue(lease)
     with host(tmp_path, "a", endpoint, api=keeper) as first:
         first.wait_for("/metrics\n")
         run = until(a, moving)["run"]
@@ -164,15 +174,14 @@ def test_the_second_service_answers_reads_and_resumes_the_run_of_the_first(
     assert records[run["run_id"]].count("resumed") == 1
     assert records[run["run_id"]].count("started") == 1
     assert {"standby.waits", "standby.leads"} <= set(events(b))
-    assert bool(api.leases) == (lease == "kubernetes")
+    assert keeper is None or len(keeper.leases) == 1
 
 
 def test_without_the_bucket_no_service_leads_and_nothing_begins(tmp_path: Path) -> None:
     a = tmp_path / "a"
     with host(tmp_path, "a", "http://127.0.0.1:1") as service:
         wait_logged(a, "it is not known who leads: ")
-        unknown = "nothing is changed while it is not known who leads"
-        status = until(a, lambda s: unknown in s["message"])
+        status = until(a, lambda s: UNKNOWN in s["message"])
         assert status["phase"] == "standing by"
         assert status["standby"]["leader"] == ""
         code, words = service.get("/readyz")
@@ -186,20 +195,67 @@ def test_without_the_bucket_no_service_leads_and_nothing_begins(tmp_path: Path) 
 
 
 def test_without_the_right_to_a_lease_no_service_leads_until_it_is_given(
-    tmp_path: Path, endpoint: str, api: KubernetesApi
+    tmp_path: Path, endpoint: str, api: AnyApi
 ) -> None:
     a = tmp_path / "a"
-    api.rights = {"get"}
+    api.allow("get")
     with host(tmp_path, "a", endpoint, api=api, trigger="off") as service:
         wait_logged(a, 'cannot create resource \\"leases\\"')
         status = until(a, lambda s: "it is not known who leads" in s["message"])
         assert status["phase"] == "standing by"
         assert service.get("/readyz")[0] == 503
-        api.rights |= {"create", "update"}
+        api.allow("get", "create", "update")
         until(a, lambda s: s["standby"]["leads"])
     assert journalled(a) == {}
 
 
+def test_one_service_leads_after_the_api_server_was_away(
+    tmp_path: Path, endpoint: str, real_api: KubeApiserver
+) -> None:
+    services = {
+        tmp_path / name: host(tmp_path, name, endpoint, api=real_api, trigger="off")
+        for name in "ab"
+    }
+    token = real_api.account() / "token"
+    with contextlib.ExitStack() as stack:
+        for service in services.values():
+            stack.enter_context(service).wait_for("/metrics\n")
+        until_one_leads(services)
+        real_api.revoke()
+        for folder in services:
+            wait_logged(folder, "answers 401: Unauthorized")
+        token.write_text(real_api.token())
+        until_one_leads(services)
+        real_api.stop()
+        for folder, service in services.items():
+            wait_logged(folder, "cannot be reached")
+            until(folder, lambda s: UNKNOWN in s["message"] and not s["standby"]["leads"])
+            assert service.get("/readyz")[0] == 503
+            assert service.get("/livez") == (200, "ok\n")
+        real_api.start()
+        leader, other = until_one_leads(services)
+        services[leader].signalled(signal.SIGTERM)
+        assert services[leader].process.wait(WAIT_S) == 0
+        until(other, lambda s: s["standby"]["leads"])
+        (lease,) = real_api.leases.values()
+        holder = f"plimsoll {services[other].process.pid} on "
+        assert lease["spec"]["holderIdentity"].startswith(holder)
+    assert all(journalled(folder) == {} for folder in services)
+
+
+def until_one_leads(folders: Iterable[Path]) -> list[Path]:
+    """The folder of the service that leads, and that of the one that knows it."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        found = {folder: until(folder, lambda s: s["standby"] is not None) for folder in folders}
+        leading = [folder for folder, status in found.items() if status["standby"]["leads"]]
+        if len(leading) == 1 and all(status["standby"]["leader"] for status in found.values()):
+            return sorted(found, key=lambda folder: folder not in leading)
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
 def test_standby_needs_auto_an_archive_and_what_keeps_its_lease(tmp_path: Path) -> None:
     own = {"PLIMSOLL_SERVICE__STANDBY": "true", "PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
     run = plimsoll(tmp_path, "service", "-b", NOWHERE, **own)

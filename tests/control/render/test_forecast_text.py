@@ -46,7 +46,7 @@ def with_forecast(forecast: LoadForecast | None, plain: Snapshot = PLAIN) -> Sna
 def test_the_forecast_error_precedes_the_hours_with_their_reasons() -> None:
     assert forecast_lines(FORECAST) == [
         "forecast by seasonal with trend from 14 days; on 3 days "
-        "held back its error was 11.4 % of net_in (42.4 % if current loads were kept)",
+        "held back its error was 11.4 % of bytes in (42.4 % if current loads were kept)",
         "12 of 300 partitions have too little history and are forecast at their current load",
         "  mon-15: the most net_in, 1.8 x now's",
         "  tue-03: 38 % of the load in other topics than at mon-15, mostly in backup",

@@ -76,8 +76,8 @@ def test_rules_still_broken_after_a_run_are_listed_and_otherwise_omitted() -> No
     left = REPORT.model_copy(update=update)
     assert run_text(left) == run_text(REPORT) + (
         "\n"
-        "warning: broker 1 stays over its limit of net_in: 2.00 MB/s, the limit is "
-        "1.70 MB/s (85.0 % of 2.00 MB/s)\n"
+        "warning: broker 1 stays over its limit of bytes in: 2.00 MB/s, the limit is "
+        "1.70 MB/s (85 % of 2.00 MB/s)\n"
         "warning: rack violations not repaired: 1 partition (orders-3): it is pinned\n"
         "warning: 2 partitions that must move left for a later plan: orders-4, "
         "orders-7\n"

@@ -37,6 +37,28 @@ def test_progress_tells_planned_bytes_from_copied_ones(copied: int, words: str) 
     assert progress_text(PROGRESS.model_copy(update={"bytes_copied": copied})) == words
 
 
+def test_a_task_that_was_stopped_waits_for_a_person() -> None:
+    task = BrokerTask(
+        task_id="remove-4",
+        cluster_id="c",
+        operation=Operation.REMOVE,
+        brokers=(BrokerId(4),),
+        by="ada",
+        phases=(PhaseChange(phase=TaskPhase.APPROVED, at_ms=1),),
+        stopped_by="eve",
+    )
+    stopped = TaskAnswer.of(task, open=True, worked_on=False)
+    assert stopped.stopped_by == "eve"
+    assert "approved, stopped by eve" in tasks_text(TasksAnswer(tasks=(stopped,)))
+    first, second, *_ = task_text(stopped).splitlines()
+    assert first.endswith("approved, stopped by eve")
+    assert second == "plimsoll task resume remove-4 continues it; nothing else does"
+    for fields in ({"open": True, "worked_on": True}, {"open": False, "worked_on": False}):
+        other = TaskAnswer.of(task, **fields)
+        assert "stopped" not in tasks_text(TasksAnswer(tasks=(other,)))
+        assert "task resume" not in task_text(other)
+
+
 @pytest.mark.parametrize("closed", ["", "its run ended"])
 def test_a_run_that_has_ended_has_no_time_left(closed: str) -> None:
     plan = TaskPlan(

@@ -45,7 +45,9 @@ def _archive(live: LiveCluster, settings: Settings) -> Archive | None:
         return None
     bucket = S3Settings(**settings.archive.model_dump())
     leases = compose.lease_settings(settings)
-    return archive_of(bucket, live.timing, call_s=CALL_S, slowest_s=CALL_S, leases=leases)
+    return archive_of(
+        bucket, live.timing, call_s=CALL_S, slowest_s=CALL_S, late_s=CALL_S, leases=leases
+    )
 
 
 def begin() -> None:

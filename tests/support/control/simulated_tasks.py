@@ -227,6 +227,24 @@ class SimulatedTask:
         found = [t for t in self.files.all() if t.is_open]
         return TaskRunner(task or (found[0] if found else self.request()), self.parts()).run()
 
+    def another_run(self) -> None:
+        """Make a run on a topic that is deleted then."""
+        topic = TopicName("payments")
+        more = self.partition(0, (1, 2), topic)
+        self.cluster.partitions[more.id] = more
+        request = BrokerTask.requested(
+            "set-replicas-new",
+            "simulated",
+            Operation.SET_REPLICAS,
+            (),
+            by="ada",
+            ms=int(1000 * self.cluster.now_s),
+            topics=(topic,),
+            replicas=1,
+        )
+        assert self.work(self.files.store(request)).plans
+        del self.cluster.partitions[more.id]
+
     def continued(self) -> BrokerTask:
         """The only task, which a new process has worked on if it was open, or not requested."""
         (task,) = self.files.all() or [self.request()]

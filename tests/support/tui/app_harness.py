@@ -42,7 +42,11 @@ class Stage:
         await self.settle()
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        for key in keys:
+            if key == "enter":
+                # Nothing is approved before its estimate is there.
+                await self.settle()
+            await self.pilot.press(key)
         await self.settle()
 
     async def settle(self) -> None:

@@ -79,7 +79,7 @@ def done() -> BrokerTask:
     """A filled broker, two days ago."""
     task = _planned(_requested(Operation.ADD, 6)).with_plan(closed="its run ended")
     at_ms = AT_MS - 2 * 1440 * MINUTE_MS
-    task = task.entered(TaskPhase.VERIFIED, at_ms, "broker 6 within the tolerance")
+    task = task.entered(TaskPhase.VERIFIED, at_ms, "broker 6 is within the tolerance")
     return task.entered(TaskPhase.DONE, at_ms, "broker 6 may lead and take new replicas again")
 
 

@@ -40,6 +40,7 @@ from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Resource, Snapshot, Source, partitions_from_rows
 from model.snapshot.what_if import Scenario
 from tests.support.paths import FIXTURES
+from tui.loop_port import AutoWatchPort
 
 FIXTURE = FIXTURES / "demo.json"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -275,7 +276,7 @@ def running() -> LoopView:
 
 
 def balanced_after_run() -> LoopView:
-    message = "largest deviation from the average: net_in 2.0 %, net_out 2.0 %"
+    message = "largest deviation from the average: bytes in 2 %, bytes out 2 %"
     return replace(
         running(),
         phase=Phase.BALANCED,
@@ -438,12 +439,14 @@ class FakeTasks:
     listed: TaskListing = field(default_factory=TaskListing)
     plan: Plan | None = None
     """The plan that waits for approval."""
+    idle: str = ""
+    """What a requested task does without a plan; empty where it has one."""
     refuses: PlimsollError | None = None
     """Error raised by each request."""
     readings: int = 0
     cancelled: list[tuple[str, str]] = field(default_factory=list)
     requested: list[tuple[str, str, str]] = field(default_factory=list)
-    """What, the hash of its plan, and by whom."""
+    """What, the hash of its plan if it has one, and by whom."""
     marked: list[tuple[tuple[BrokerId, ...], str, bool]] = field(default_factory=list)
     """Brokers, by whom, and whether they were excluded."""
     said: str = ""
@@ -474,14 +477,16 @@ class FakeTasks:
         task = BrokerTask.requested(
             f"{operation}-new", CLUSTER_ID, operation, brokers, by=by, ms=AT_MS, onto=new
         )
+        if self.idle:
+            return ProposedTask(task=task, found=None, note=self.idle)
         note = "no plan empties it with fewer bytes"
-        return ProposedTask(task=task, found=FoundPlan.of(plan(), note, left=4))
+        return ProposedTask(task=task, found=FoundPlan.of(plan(), note, left=4), note=note)
 
     def request(self, proposed: ProposedTask, by: str) -> ResumedTask:
-        self.requested.append((proposed.task.words(), proposed.found.plan.hash, by))
+        hash_ = "" if proposed.found is None else proposed.found.plan.hash
+        self.requested.append((proposed.task.words(), hash_, by))
         # Nothing works on it here.
         tasks = cast("ContinuedTasks", None)
-        hash_ = proposed.found.plan.hash
         return ResumedTask(tasks=tasks, task=proposed.task, by=by, approved=hash_)
 
     def markable(
@@ -530,6 +535,7 @@ FORECAST = Forecast(
     unknown=0,
     unfit=(),
     known=0,
+    leaders_s=3.0,
 )
 
 
@@ -554,6 +560,7 @@ class FakeLoop:
     clock: Callable[[], float] = time.time
     previous_runs: FakePast = field(default_factory=FakePast)
     tasks: FakeTasks | None = field(default_factory=FakeTasks)
+    auto_watch: AutoWatchPort | None = None
     worked_on: list[OpenTask] = field(default_factory=list)
     forecast: Forecast | PlimsollError = FORECAST
     """Value returned or error raised by `preview`."""

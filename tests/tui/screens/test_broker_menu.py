@@ -61,6 +61,26 @@ async def test_a_removal_is_shown_approved_stored_and_begun() -> None:
         assert "is stored and worked on" in notifications(on)
 
 
+async def test_a_task_without_moves_needs_one_answer() -> None:
+    """It was refused as needless, and its marks could be neither set nor lifted here."""
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        tasks(on).idle = "broker 1 leads nothing, so that nothing has to move"
+        await choose(on, "maintenance")
+        assert isinstance(on.app.screen, Question)
+        words = "\n".join(str(s.render()) for s in on.app.screen.query(Static))
+        assert "Execute the task: maintenance broker 1?" in words
+        assert "Broker 1 leads nothing, so that nothing has to move" in words
+        await on.press("escape")
+        assert tasks(on).requested == []
+        await choose(on, "maintenance")
+        on.app.screen.query_one("#yes", Button).press()
+        for _ in range(SETTLED):
+            await on.settle()
+        assert tasks(on).requested == [("maintenance broker 1", "", USER)]
+        assert len(on.loop.worked_on) == 1
+        assert "is stored and worked on" in notifications(on)
+
+
 async def test_a_task_that_cannot_begin_does_not_stay() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await choose(on, "demote")

@@ -1,8 +1,10 @@
 """The screen of a fleet: what comes first, what is opened, and what it does in trouble."""
 
 import threading
+from typing import cast
 
 import pytest
+from textual.app import ComposeResult
 
 from control.cli.fleet_source import ClusterDetail
 from control.cli.output_types import FleetAnswer
@@ -20,6 +22,7 @@ from tests.support.tui.fleets import (
     worst,
 )
 from tui.fleet_app import FleetApp
+from tui.screens.fleet import FleetScreen
 from tui.viewmodel.cells import plain
 from tui.viewmodel.fleet import Attention, FleetMoment, attention, fleet_header, fleet_table
 from tui.viewmodel.sort_filter import Wish
@@ -37,9 +40,9 @@ async def test_the_cluster_that_needs_attention_most_comes_first() -> None:
     async with fleet_stage(every_kind(), size=(160, 40)) as on:
         assert names(on)[: len(ORDER) - 1] == ORDER[:-1]
         rows = {row[0]: row[1:] for row in on.table}
-        assert rows["asks"][:2] == ["plan waits, paused", "broker 3 bytes in -58 %"]
+        assert rows["asks"][:2] == ["plan waits, paused", "broker 3 bytes in -58%"]
         assert rows["moves"] == [
-            *("running", "broker 12 bytes in +62 %", "1 s", "6/9, 43 s left"),
+            *("running", "broker 12 bytes in +62%", "1 s", "6/9, 43 s left"),
             "approve: plan 12a9730abc38",
         ]
         assert rows["lost"][0] == "not ready"
@@ -52,6 +55,41 @@ async def test_the_cluster_that_needs_attention_most_comes_first() -> None:
         assert "ATTENTION  5 of 10 clusters; first: fails, failed: fails.toml is not" in header
 
 
+async def test_a_tick_while_the_app_is_being_closed_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first widgets are gone by then, and the screen is not."""
+    close, ticks = FleetApp._close_all, []
+
+    async def closing(app: FleetApp) -> None:
+        await app.screen.query_one("#header").remove()
+        app.tick()
+        ticks.append(app.is_running)
+        await close(app)
+
+    monkeypatch.setattr(FleetApp, "_close_all", closing)
+    async with fleet_stage(every_kind(), size=(160, 40)):
+        pass
+    assert ticks == [False]
+
+
+async def test_a_tick_before_the_screen_is_composed_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a slow machine the first tick comes before the widgets."""
+    compose, ticks = FleetScreen.compose, []
+
+    def ticked(screen: FleetScreen) -> ComposeResult:
+        cast("FleetApp", screen.app).tick()
+        ticks.append(screen.is_mounted)
+        yield from compose(screen)
+
+    monkeypatch.setattr(FleetScreen, "compose", ticked)
+    async with fleet_stage(balanced()) as on:
+        assert names(on)
+    assert ticks == [False]
+
+
 @pytest.mark.parametrize("width", [55, 75, 115, 200])
 def test_everything_fits_and_no_figure_is_cut(width: int) -> None:
     moment = FleetMoment(name="fleet.toml", answer=every_kind(), age_s=0.0)
@@ -61,7 +99,7 @@ def test_everything_fits_and_no_figure_is_cut(width: int) -> None:
         for column, shown in zip(table.columns, row.cells, strict=True):
             assert len(plain(shown)) <= column.width
     (moves,) = (" ".join(map(plain, row.cells)) for row in table.rows if row.key == "moves")
-    assert all(words in moves for words in ("12 ", "in +62 %", "6/9"))
+    assert all(words in moves for words in ("12 ", "in +62%", "6/9"))
     assert all(len(plain(line)) <= width for line in fleet_header(moment, width))
 
 

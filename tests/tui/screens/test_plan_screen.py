@@ -39,12 +39,14 @@ from tests.support.tui.plan_views import (
     what_if,
     with_frontier,
 )
-from tui.screens.form import FormScreen
+from tui.screens.form import MORE, FormScreen
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.cells import plain
 from tui.viewmodel.plan.approval import throttle_line
+from tui.viewmodel.plan.frontier import PICKED
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
+from tui.widgets.plan_side import FrontierPlot
 from tui.widgets.text_lines import Lines
 
 AT_BEST = PlanOverrides().at_effort(Effort.BEST)
@@ -88,9 +90,9 @@ async def test_the_plan_states_its_effort_and_what_leader_changes_alone_reach() 
         await on.press("2")
         lines = on.app.screen.query_one("#figures", Lines).shown or ()
         text = "  ".join(plain(line).strip() for line in lines)
-        assert "quick: 20 leader changes, 0 B, gain 75.0 %  good: 4 moves, 33.5 MB, about" in text
+        assert "quick: 20 leader changes, 0 B, about 3.00 s, gain 75%  good: 4 moves" in text
         assert "[E] plans at another effort" in text
-        assert "or quick: 20 leader changes, 0 B, gain 75.0 %" in on.header
+        assert "or quick: 20 leader changes, 0 B, gain 75%" in on.header
         await on.show(replace(plan_ready(), proposed=PlanningView(asks=AT_BEST)))
         lines = on.app.screen.query_one("#figures", Lines).shown or ()
         assert any(plain(line).startswith("best: 4 moves") for line in lines)
@@ -132,10 +134,10 @@ async def test_g_edits_weights_tolerances_and_limits_and_explains_errors() -> No
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("2", "g")
         for field, text, message in (
-            ("goal net_in", "heavy", "weight of net_in: 'heavy' is not a number"),
-            ("goal net_out", "1 0%", "tolerance of net_out: enter a percentage"),
-            ("goal net_out", "1 10 20", "net_out: enter a weight and a tolerance"),
-            ("goal net_out", "%", "net_out: enter a weight and a tolerance"),
+            ("goal net_in", "heavy", "weight of bytes in: 'heavy' is not a number"),
+            ("goal net_out", "1 0%", "tolerance of bytes out: enter a percentage"),
+            ("goal net_out", "1 10 20", "bytes out: enter a weight and a tolerance"),
+            ("goal net_out", "%", "bytes out: enter a weight and a tolerance"),
             ("moves", "1.5", "max moves: '1.5' is not a whole number"),
             ("bytes", "many", "max bytes: 'many' is not a size"),
             ("objective", "best", "objective: 'best' is not variance or band"),
@@ -188,10 +190,10 @@ async def test_changes_of_the_plan_are_marked_until_the_screen_is_left() -> None
         await on.show(plan_ready(of=newer))
         assert marked(on)
         assert "1 removed" in (on.app.screen.query_one(MovesPanel).border_subtitle or "")
-        await on.press("home", "enter")
+        await on.press("end", "enter")
         assert not isinstance(on.app.screen, ReasonScreen)
         assert [n.message for n in on.app._notifications] == ["orders-0 is no longer planned"]
-        await on.press("end", "enter", "escape")
+        await on.press("home", "enter", "escape")
         assert marked(on)
         await on.press("1", "2")
         assert not marked(on)
@@ -283,6 +285,29 @@ async def test_the_operator_picks_a_point_of_the_frontier_to_run() -> None:
         assert on.loop.proposals.chosen == [2]
 
 
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (119, 31)])
+async def test_in_a_small_terminal_the_frontier_takes_the_place_of_the_moves(
+    size: tuple[int, int],
+) -> None:
+    async with stage(with_frontier(), size=size) as on:
+        await on.press("2", "f")
+        plot = on.app.screen.query_one(FrontierPlot)
+        text = "\n".join(map(plain, plot.shown or ()))
+        assert on.app.screen.focused is plot
+        assert plot.region.height
+        assert PICKED in text
+        assert not on.app.screen.query_one(MovesPanel).display
+        # No move is changed that cannot be seen.
+        await on.press("d", "p")
+        assert on.loop.proposals.asked == []
+        assert len(on.app.screen_stack) == 1
+        await on.press("escape")
+        assert on.app.screen.query_one(MovesPanel).display
+        assert on.app.screen.focused is on.app.screen.query_one("#moves")
+        await on.press("enter")
+        assert isinstance(on.app.screen, ReasonScreen)
+
+
 async def test_during_a_run_the_key_that_uses_a_point_is_greyed() -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f")
@@ -293,6 +318,28 @@ async def test_during_a_run_the_key_that_uses_a_point_is_greyed() -> None:
         assert "a run is in progress" in cut.tooltip
         await on.press("enter")
         assert on.loop.proposals.chosen == []
+
+
+async def test_the_key_that_undoes_is_offered_after_a_request() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2")
+        assert not on.app.screen.active_bindings["u"].binding.show
+        await on.show(asked())
+        assert on.app.screen.active_bindings["u"].binding.show
+
+
+async def test_a_form_says_that_fields_are_out_of_sight() -> None:
+    async with stage(plan_ready(), size=(60, 16)) as on:
+        await on.press("2", "g")
+        form = on.app.screen.query_one(".form")
+        assert form.border_subtitle == MORE
+        form.scroll_end(animate=False)
+        await on.settle()
+        assert form.border_subtitle == ""
+        await on.pilot.resize_terminal(120, 40)
+        await on.settle()
+        await on.press("escape", "g")
+        assert on.app.screen.query_one(".form").border_subtitle == ""
 
 
 async def test_w_opens_the_what_if_form_and_explains_errors() -> None:
@@ -316,6 +363,25 @@ async def test_w_opens_the_what_if_form_and_explains_errors() -> None:
                 lose_racks=("b",),
             )
         ]
+
+
+async def test_w_opens_the_form_from_every_screen_whose_header_names_it() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        for mode in "1234567":
+            await on.press(mode)
+            assert "[w] what if" in on.header
+            await on.press("w")
+            await on.settle()
+            assert isinstance(on.app.screen, FormScreen), mode
+            assert on.app.current_mode == "plan"
+            await on.press("escape")
+
+
+async def test_w_says_on_every_screen_why_there_is_no_what_if_now() -> None:
+    async with stage(running(), size=(120, 40), running=True) as on:
+        await on.press("4", "w")
+        assert on.app.current_mode == "topics"
+        assert "a run is in progress" in [n.message for n in on.app._notifications][-1]
 
 
 async def test_a_scenario_that_the_cluster_refuses_keeps_the_form_open() -> None:
@@ -397,6 +463,7 @@ KEYS = ["d", "p", "u", "g", "f", "w", "b", "e", "c", "A", "r", "X", "P", "space"
     [plan_ready(Mode.READ_ONLY), with_frontier(Mode.READ_ONLY), what_if(Mode.READ_ONLY)],
     ids=["a plan", "a frontier", "a what-if"],
 )
+@pytest.mark.slow
 async def test_read_only_no_key_of_the_plan_screen_reaches_a_mutating_call(
     view: LoopView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,7 +523,7 @@ async def test_the_dialog_shows_requests_and_throttle() -> None:
     async with stage(asked()) as on:
         await on.press("A")
         reported = " ".join(str(w.render()) for w in on.asking.query(Static))
-        assert "requested: orders-5 excluded" in reported
+        assert "requested: orders-5 stays" in reported
         assert "throttle: none" in reported
 
 

@@ -43,7 +43,16 @@ from tests.support.tui.plan_views import (
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.plan.frontier import PICKED, PLAN, POINT, Scale, plot, point_text, start_of
+from tui.viewmodel.plan.frontier import (
+    PICKED,
+    PLAN,
+    POINT,
+    Scale,
+    plot,
+    point_text,
+    scale_of,
+    start_of,
+)
 from tui.viewmodel.plan.moves import GONE, changes_text, cost_line, move_lines, moves_table, without
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
@@ -72,7 +81,7 @@ def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
         "OPTIMAL",
         "imbalance score 12 → 0.1587",
         "bound 0.1587",
-        "gap 0 (0.0 % of the possible gain)",
+        "gap 0 (0% of the possible gain)",
         "4 moves",
         "4 leader changes",
         "33.5 MB to copy",
@@ -101,14 +110,22 @@ def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
     open_plan = plan().model_copy(
         update={"status": PlanStatus.IMPROVED, "objective": 6.0, "bound": 0.0}
     )
-    assert "gap 6 (50.0 % of the possible gain)" in _figures(plan_ready(of=open_plan))
+    assert "gap 6 (50% of the possible gain)" in _figures(plan_ready(of=open_plan))
+
+
+def test_the_gap_of_a_plan_that_raises_the_imbalance_is_no_share_of_a_gain() -> None:
+    forced = plan().model_copy(update={"objective": 14.0, "bound": 12.0})
+    for found, gap in ((forced, "gap 2"), (forced.model_copy(update={"bound": 14.0}), "gap 0")):
+        message = _figures(plan_ready(of=found))
+        assert gap in message
+        assert "possible gain" not in message
 
 
 def test_a_gap_from_rounding_is_shown_as_zero() -> None:
     result = plan()
     proved = result.model_copy(update={"bound": result.objective * (1 - 1e-9)})
     message = _figures(replace(plan_ready(), plan=proved))
-    assert "gap 0 (0.0 % of the possible gain)" in message
+    assert "gap 0 (0% of the possible gain)" in message
 
 
 @pytest.mark.parametrize("width", [60, 78, 118])
@@ -142,14 +159,14 @@ def test_a_search_without_result_and_one_that_ends_are_described() -> None:
 
 def test_requests_are_shown_with_the_plan() -> None:
     view = asked()
-    assert _figures(view).rstrip().endswith("requested: orders-5 excluded")
+    assert _figures(view).rstrip().endswith("requested: orders-5 stays")
     asks = view.proposed.asks.dropping(PartitionId(TopicName("orders"), 3))
     more = replace(view, proposed=replace(view.proposed, asks=asks))
-    assert "requested: orders-5 excluded; orders-3 excluded" in _figures(more)
+    assert "requested: orders-5 stays; orders-3 stays" in _figures(more)
 
 
 def test_requests_for_the_next_plan_are_not_shown_for_this_one() -> None:
-    assert "requested for the next plan: orders-5 excluded" in _figures(awaited())
+    assert "requested for the next plan: orders-5 stays" in _figures(awaited())
 
 
 def test_an_outdated_plan_names_what_changed() -> None:
@@ -214,9 +231,9 @@ def test_changes_since_the_plan_viewed_before_are_marked() -> None:
     assert marks == {"orders-0": "", "orders-1": "~", "orders-4": "+", "orders-2": "-"}
     assert changes_text(now, since) == "since the previous plan: 1 new, 1 changed, 1 removed"
     assert changes_text(now, now) == ""
-    # What has changed comes first, and what is no longer planned before what is the same.
+    # What has changed comes first, and what is no longer planned last, however much it is.
     keys = [row.key for row in table.rows]
-    assert keys == ["orders-1", "orders-4", f"{GONE}orders-2", "orders-0"]
+    assert keys == ["orders-1", "orders-4", "orders-0", f"{GONE}orders-2"]
 
 
 def test_many_moves_are_counted_and_all_of_them_are_sorted_and_filtered() -> None:
@@ -250,7 +267,7 @@ def test_the_effect_of_removing_a_move_is_shown_by_broker_and_goal() -> None:
     assert {key for _, key in rows} == {"net_in", "net_out"}
     for broker in (*first.removed, *first.added):
         off = fewer.deviations["net_in"][broker]
-        assert rows[str(broker), "net_in"][2] == f"{100 * off:+.1f} %"
+        assert rows[str(broker), "net_in"][2] == f"{100 * off:+.1f}%"
 
 
 def test_the_cost_of_a_move_is_shown_only_for_its_own_placement() -> None:
@@ -306,8 +323,8 @@ def test_a_drained_broker_has_no_deviation() -> None:
         (replace(balanced_after_run(), run=None), "When one leaves it, a plan is made"),
         (failed(), "plimsoll has stopped"),
         (
-            replace(solving(), phase=Phase.NO_PLAN, message="infeasible: no room"),
-            "There is no plan: infeasible: no room.",
+            replace(solving(), phase=Phase.NO_PLAN, message="no placement is allowed: no room"),
+            "There is no plan: no placement is allowed: no room.",
         ),
         (STATES["level_already"], "ALREADY BALANCED\n- every broker is within"),
         (STATES["no_improvement"], "NO IMPROVEMENT WORTH ITS COST\n- no allowed"),
@@ -330,6 +347,12 @@ def test_an_old_answer_is_not_shown_once_the_cluster_is_balanced() -> None:
     old = answered(PlanStatus.INFEASIBLE, "Too little space")
     level = replace(old, phase=Phase.BALANCED)
     assert "every broker is within its tolerance band" in shown(level).why_none
+
+
+def test_brokers_that_stay_outside_are_named_with_the_measures_of_other_screens() -> None:
+    off = plan().brokers[0].model_copy(update={"deviation_after": {"net_out": 0.5}})
+    of = plan().model_copy(update={"brokers": (off,), "tolerance_unmet": "moves are limited"})
+    assert "broker 1 is +50% in bytes out (tolerance" in _figures(plan_ready(of=of))
 
 
 # ---- frontier
@@ -358,6 +381,36 @@ def test_the_axis_is_logarithmic() -> None:
     assert [scale.row(v, 21) for v in (1.0, 0.1, 0.01, 0.0, 5.0)] == [0, 10, 20, 20, 0]
     labels = scale.labels(21)
     assert (labels[0], labels[10], labels[20]) == ("1", "0.1", "≤0.01")
+
+
+@pytest.mark.parametrize("width", [21, 50, 78, 120])
+@pytest.mark.parametrize("most", [0.7, 3.4, 12.3, 99.7, 1234.0, 54321.0, 1e6])
+def test_the_axis_of_the_cost_has_a_unit_and_round_numbers_that_do_not_touch(
+    width: int, most: float
+) -> None:
+    frontier = traced().frontier
+    times = most / max(p.cost for p in frontier.points)
+    points = tuple(p.model_copy(update={"cost": p.cost * times}) for p in frontier.points)
+    axis = plot(frontier.model_copy(update={"points": points}), 0, width, 10)[-2:]
+    line, numbers = map(plain, axis)
+    assert (line.split()[0], *numbers.split()[:2]) == ("cost,", "moves", "0")
+    assert len(line) == len(numbers) == width
+    shown = numbers.split()[1:]
+    assert line.count("┴") == len(shown) >= 2
+    read = [float(number.replace(",", "")) for number in shown]
+    assert read[1:] == pytest.approx([read[1] * at for at in range(1, len(read))])
+    assert f"{read[1]:e}"[0] in "125"
+    assert read[-1] <= most
+
+
+def test_the_ends_of_the_logarithmic_axis_are_round() -> None:
+    frontier = traced().frontier
+    scale = scale_of(frontier)
+    assert {f"{end:e}"[:2] for end in scale} <= {"1.", "2.", "5."}
+    assert all(scale.low <= p.balance <= scale.high for p in frontier.points if p.balance > 0)
+    assert [label for label in Scale(low=0.02, high=10.0).labels(12) if label] == [
+        *("10", "1", "0.1", "≤0.02")
+    ]
 
 
 def test_without_space_the_frontier_is_not_drawn() -> None:

@@ -1,5 +1,6 @@
 """A run as lines and rows: its progress, its moves, its stop rules."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -24,7 +25,7 @@ from tests.support.tui.loop_views import (
 )
 from tests.support.tui.past_runs import past, replay
 from tui.screen_state import Moment
-from tui.viewmodel.cells import Table, plain
+from tui.viewmodel.cells import Table, fitted, plain
 from tui.viewmodel.run import progress as run_progress
 from tui.viewmodel.run.progress import rate_now, share_done
 from tui.viewmodel.run.run import MOVES_SHOWN, RunShown, moves_table, past_shown, run_shown
@@ -80,6 +81,13 @@ def test_a_move_shows_bytes_share_rate_and_time() -> None:
     assert moving["rate"] == "1.50 MB/s"
     assert (done["bytes"], done["time"]) == ("11.0 MB", "2.40 s")
     assert done["rate"] == "4.58 MB/s"
+
+
+def test_large_counts_of_moves_have_separators() -> None:
+    first, *_ = progress().moves
+    waiting = replace(first, state=MoveState.PLANNED)
+    many = replace(progress(), moves=(first, *[waiting] * 1380))
+    assert "1 of 1,381 moves  1,380 waiting" in _words(_shown(_of(many)))
 
 
 def test_a_run_shows_moves_bytes_and_time_left() -> None:
@@ -146,6 +154,13 @@ def test_a_copy_larger_than_planned_is_not_done_before_it_is_done() -> None:
     more = replace(progress().moves[1], bytes_copied=10**9)
     moving, *_ = _rows(_table(_of(replace(progress(), moves=(more,)))))
     assert moving["done"].endswith("99%")
+
+
+@pytest.mark.parametrize(("age_ms", "rate"), [(0, 0.0), (60, 0.0), (999, 0.0), (1000, 5e6)])
+def test_a_move_has_no_rate_in_its_first_second(age_ms: int, rate: float) -> None:
+    """5 MB copied in 60 ms would be 83 MB/s, on a disk throttled to a tenth of that."""
+    young = replace(progress().moves[1], issued_at_ms=AT_MS - age_ms, bytes_copied=5_000_000)
+    assert rate_now(replace(progress(), moves=(young,)), AT_MS) == rate
 
 
 def test_completed_moves_have_no_rate() -> None:
@@ -226,7 +241,7 @@ def test_an_empty_run_panel_is_explained() -> None:
 
 
 def test_an_interrupted_run_is_shown_with_the_possible_actions() -> None:
-    shown = _shown(plan_ready(), interrupted=past(RunState.INTERRUPTED))
+    shown = _shown(plan_ready(), interrupted=past(RunState.INTERRUPTED), running=False)
     assert shown.title.startswith("Interrupted run 2023")
     message = _words(shown)
     assert "Resume it (R) or roll it back (B)" in " ".join(message.split())
@@ -270,6 +285,27 @@ def test_columns_fill_the_width_and_cells_fit(width: int) -> None:
     for row in table.rows:
         for column, shown in zip(table.columns, row.cells, strict=True):
             assert len(plain(shown)) <= column.width
+
+
+@pytest.mark.parametrize("width", [56, 75, 107, 108, 118])
+@pytest.mark.parametrize("ids", [(101, 102, 103), (1_000_001, 1_000_002, 1_000_003)])
+def test_moves_between_many_brokers_of_long_ids_fit_and_no_id_is_cut(
+    width: int, ids: tuple[int, ...]
+) -> None:
+    done, *others = progress().moves
+    before, after = (tuple(BrokerId(b + by) for b in ids) for by in (0, 100))
+    move = done.move.model_copy(
+        update={"topic": "orders-of-all-regions", "replicas_before": before}
+        | {"replicas_after": after, "leader_before": before[0], "leader_after": after[0]}
+    )
+    moves = (replace(done, move=move, stall_s=(1.0, 2.0)), *others)
+    table = _table(_of(replace(progress(), moves=moves)), width)
+    columns = fitted(table.columns, table.rows)
+    assert columns == table.columns
+    assert sum(c.width for c in columns) <= width
+    change = _rows(table)[-1]["brokers"]
+    assert {*re.findall("[0-9]+", change)} <= {*map(str, (*before, *after))}
+    assert {"partition", "brokers", "state", "done"} <= {c.key for c in columns}
 
 
 # ---- the throttle
@@ -410,6 +446,18 @@ def test_keys_are_labelled_with_what_they_do_next(state: RunState, paused: bool,
     assert keys in map(plain, shown.lines)
 
 
+def test_a_stop_without_moves_in_flight_ends_the_run_at_once() -> None:
+    run = replace(progress(), state=RunState.PAUSED)
+    waiting = [move for move in run.moves if move.state is MoveState.PLANNED]
+    for moves, words in (
+        (waiting, "end now, 2 moves are not started"),
+        (waiting[:1], "end now, 1 move is not started"),
+        ([], "end now"),
+    ):
+        shown = _shown(_of(replace(run, moves=tuple(moves))), paused=True)
+        assert any(f"[X] stop: {words}   [T]" in plain(line) for line in shown.lines), words
+
+
 def test_a_key_that_was_redefined_is_shown_and_refused_ones_are_not() -> None:
     keys = _words(_shown(running(), keys={"run.stop": "f9,X"}))
     assert "[f9] stop" in keys
@@ -451,3 +499,25 @@ def test_the_share_of_a_run_is_computed_once_for_all_who_show_it(
     assert 0 < once <= 2 * len(run.moves)
     share_done(run)
     assert len(asked) == once
+
+
+@pytest.mark.parametrize(
+    ("state", "mode", "words"),
+    [
+        (RunState.FAILED, Mode.APPROVE, "Resume it (F9) or roll it back (B); both first check"),
+        (RunState.STOPPED, Mode.APPROVE, "Resume it (F9) or roll it back (B); both first check"),
+        (RunState.FAILED, Mode.READ_ONLY, "not now: plimsoll is read-only; start it with --allow"),
+        (RunState.REFUSED, Mode.APPROVE, "Nothing was changed. Once that is settled, approve"),
+        (RunState.DONE, Mode.APPROVE, ""),
+    ],
+)
+def test_a_run_that_ended_early_is_shown_with_what_to_do_now(
+    state: RunState, mode: Mode, words: str
+) -> None:
+    run = replace(progress(state), reason="broker 3 does not serve any more")
+    view = replace(plan_ready(mode), run=run)
+    text = _words(_shown(view, running=False, keys={"run.resume": "F9"}))
+    if words:
+        assert words in text.partition("any more")[2]
+    else:
+        assert "Resume" not in text

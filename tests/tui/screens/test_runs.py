@@ -156,6 +156,25 @@ async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown
         assert len(on.app.screen_stack) == 1
 
 
+async def test_b_rolls_back_on_the_overview_as_well() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("B")
+        assert _notifications(on) == "there is no run to roll back"
+    async with stage(balanced_after_run()) as on:
+        on.loop.previous_runs.back = (plan(), [])
+        await on.press("B")
+        await on.settle()
+        assert isinstance(on.app.screen, RollBackScreen)
+
+
+async def test_a_key_of_another_screen_names_that_screen() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("d")
+        assert _notifications(on) == "d (Remove) is a key of the plan screen, which 2 opens"
+        await on.press("6", "C")
+        assert "C (Cancel task) is a key of the tasks screen, which 7 opens" in _notifications(on)
+
+
 async def test_escape_does_not_roll_back_and_a_refusal_is_a_sentence() -> None:
     async with stage(balanced_after_run()) as on:
         on.loop.previous_runs.back = (plan(), [])
@@ -192,7 +211,7 @@ async def test_runs_are_listed_with_planned_and_achieved_imbalance() -> None:
         newest, stopped = on.table("#runs")
         assert newest == [
             *("2023-11-14 22:13:10", "done", "4/4", "33.5 MB"),
-            *("net_out 200% → 2%, 2%", "10.0 s", "3cc54011fae8", "ann"),
+            *("out 200% → 2%, 2%", "10.0 s", "3cc54011fae8", "ann"),
         ]
         assert stopped[1:3] == ["stopped", "1/4"]
         assert stopped[4] == "-", "its plan does not tell what partitions weigh"
@@ -203,6 +222,11 @@ async def test_an_empty_history_is_explained() -> None:
     async with stage(balanced_after_run()) as on:
         await on.press("5")
         assert "No run of this cluster is recorded" in on.words(".note")
+        await on.press("enter", "B")
+        assert [n.message for n in on.app._notifications] == [
+            "there is nothing to open",
+            "there is no run to roll back",
+        ]
 
 
 async def test_a_run_that_ends_appears_in_the_history() -> None:

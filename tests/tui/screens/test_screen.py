@@ -131,7 +131,7 @@ async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
         assert isinstance(on.app.screen, ReasonScreen)
         reason = str(on.app.screen.query_one("#reason").render())
         assert reason == (
-            "relieves broker 1 (bytes in 200 % above average); broker 3 is 100 % below average"
+            "relieves broker 1 (bytes in 200% above average); broker 3 is 100% below average"
         )
         await on.press("escape")
         assert len(on.app.screen_stack) == 1

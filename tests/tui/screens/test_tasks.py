@@ -74,7 +74,7 @@ async def test_tasks_are_listed_with_how_far_they_are() -> None:
         await on.press("7")
         found = {row[0]: row[1:] for row in on.table("#tasks")}
         percent = found["remove broker 4"][1].split(maxsplit=1)[1]
-        assert percent == "62 %"
+        assert percent == "62%"
         assert found["remove broker 4"][2:5] == ["26/40", "3.00 GB", "95 s"]
         assert found["remove broker 4"][5:] == ["18 min", ELSEWHERE]
         assert found["remove broker 2"][0] == "planned"
@@ -111,6 +111,17 @@ async def test_an_empty_list_says_why(view: LoopView, known: bool, words: str) -
         on.loop.tasks = FakeTasks() if known else None
         await on.press("7")
         assert words in str(on.app.screen.query_one(".table-pane .note", Static).render())
+
+
+async def test_keys_of_tasks_say_that_there_are_none() -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.tasks = FakeTasks()
+        await on.press("7", "enter", "R", "C")
+        assert [n.message for n in on.app._notifications] == [
+            "there is nothing to open",
+            "there is no task to resume",
+            "there is no task to cancel",
+        ]
 
 
 async def test_without_its_archive_the_list_says_whose_tasks_it_has() -> None:

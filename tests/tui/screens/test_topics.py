@@ -8,6 +8,7 @@ from textual.events import Paste
 
 from control.loop.view import LoopView, Mode
 from model.ids import BrokerId, TopicName
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import RecentMove, Snapshot
 from model.snapshot.topic_skew import topic_skew
 from tests.support.model import clusters
@@ -59,14 +60,34 @@ def test_a_topic_shows_its_load_and_cmaks_figures() -> None:
 
 def test_cmaks_figures_are_shown_at_eighty_columns() -> None:
     keys = {c.key for c in _topics(solving(), 76).columns}
-    assert {"skewed", "leaders", "spread", "brokers", "each", "preferred"} <= keys
+    assert {"skewed", "leaders", "spread", "brokers", "under", "preferred"} <= keys
 
 
 @pytest.mark.parametrize("width", [56, 76, 96, 116, 156, 196])
 def test_no_column_is_off_screen(width: int) -> None:
     columns = _topics(crowded(3, 30, 1230), width).columns
     assert sum(column.width for column in columns) == width
-    assert {"skewed", "leaders", "spread", "preferred"} <= {c.key for c in columns}
+    assert {"skewed", "leaders", "spread", "under", "preferred"} <= {c.key for c in columns}
+
+
+def test_the_share_of_under_replicated_partitions_is_shown_and_sorted_by() -> None:
+    assert _cells(_topics(replace(solving(), replication=None)))["under"] == "-"
+    assert _cells(_topics(solving()))["under"] == "0%"
+    lacking = Replication(under_replicated=2, offline=0, behind_of=((ORDERS, 2),))
+    assert _cells(_topics(replace(solving(), replication=lacking), 56))["under"] == "25%"
+    many = crowded(3, 30, 1230)
+    assert many.snapshot is not None
+    name = many.snapshot.header.topics[7].name
+    one = Replication(under_replicated=1, offline=0, behind_of=((name, 1),))
+    table = _topics(replace(many, replication=one), wish=Wish(sort="under", down=True))
+    assert (table.rows[0].key, _cells(table)["under"]) == (name, "2%")
+
+
+def test_names_come_before_the_replicas_on_each_broker() -> None:
+    short, long = _topics(solving()), _topics(crowded(3, 30, 1230))
+    assert "each" in {c.key for c in short.columns}
+    assert "each" not in {c.key for c in long.columns}
+    assert long.columns[0].width >= 29
 
 
 def test_partitions_without_a_leader_are_an_alarm() -> None:

@@ -5,14 +5,18 @@ from dataclasses import replace
 import pytest
 
 from control.loop.view import LoopView, Mode, Phase
+from model.ids import BrokerId
 from model.run import RunState
 from model.snapshot.replication import Replication
+from model.snapshot.snapshot import BrokerState
+from tests.support.tui.large_clusters import crowded, with_states
 from tests.support.tui.loop_views import (
     AT_MS,
     CLUSTER_ID,
     CONNECTING,
     GOALS,
     UNREACHABLE,
+    balanced_after_run,
     disconnected,
     estimated,
     failed,
@@ -26,6 +30,7 @@ from tui.screen_state import Moment
 from tui.viewmodel.cells import plain
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.header import header
+from tui.viewmodel.plan.approval import balance
 
 
 def _moment(
@@ -107,6 +112,15 @@ def test_age_grows_without_new_views_and_stale_data_are_marked() -> None:
     assert "data 12 s old" in _lines(_moment(plan_ready(), later_s=10))[0]
     assert "STALE 32 s old" in _lines(_moment(plan_ready(), later_s=30))[0]
     assert "STALE 5 min 02 s old" in _lines(_moment(plan_ready(), later_s=300))[0]
+
+
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_stale_data_are_marked_beside_any_trouble(width: int) -> None:
+    view = with_states(dict.fromkeys(range(7), BrokerState.DEAD), crowded(60, 50, 500))
+    lacking = Replication(under_replicated=1200, offline=30, below_min_isr=120)
+    lines = _lines(_moment(replace(view, replication=lacking), later_s=3600), width)
+    assert "STALE 1 h 00 min old" in "\n".join(lines)
+    assert all(len(line) <= width for line in lines)
 
 
 def test_a_clock_behind_the_brokers_gives_no_negative_age() -> None:
@@ -250,3 +264,88 @@ def test_a_refused_action_has_a_reason(action: str, moment: Moment, reason: str)
 )
 def test_possible_actions_are_not_refused(action: str, moment: Moment) -> None:
     assert refusal(action, moment) is None
+
+
+@pytest.mark.parametrize("width", [58, 78, 118, 198])
+def test_dead_and_slow_brokers_are_named_at_any_width(width: int) -> None:
+    view = with_states({2: BrokerState.DEAD, 3: BrokerState.SLOW}, plan_ready())
+    lines = _lines(_moment(view), width)
+    assert "APPROVE  ! broker 2 DEAD" in lines[0]
+    assert "! broker 3 SLOW" in lines[0] + lines[1]
+    assert "worst alive: broker 1, bytes in" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [58, 78])
+def test_no_trouble_is_left_out_where_there_is_much_of_it(width: int) -> None:
+    view = with_states(dict.fromkeys(range(7), BrokerState.DEAD), crowded(60, 50, 500))
+    lacking = Replication(under_replicated=1200, offline=30, below_min_isr=120)
+    lines = _lines(_moment(replace(view, replication=lacking)), width)
+    assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
+    for words in ("brokers 0, 1, 2 and 4 more DEAD", "30 OFFLINE", "120 BELOW MIN ISR", "1,200 un"):
+        assert f"! {words}" in text
+
+
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_a_cluster_of_dead_brokers_does_not_read_as_one_with_too_little_load(width: int) -> None:
+    view = with_states(dict.fromkeys((1, 2, 3), BrokerState.DEAD), plan_ready())
+    lines = _lines(_moment(view), width)
+    assert "! brokers 1, 2, 3 DEAD" in lines[0] + lines[1]
+    assert " NO BROKER  left to hold load: 3 brokers, dead" in lines
+    states = {1: BrokerState.DEAD, 2: BrokerState.DRAINING, 3: BrokerState.DRAINING}
+    draining = with_states(states, plan_ready())
+    assert "3 brokers, dead or draining" in "\n".join(_lines(_moment(draining), width))
+
+
+def test_a_balanced_cluster_with_a_dead_broker_speaks_of_the_live_ones() -> None:
+    view = with_states({1: BrokerState.DEAD}, balanced_after_run())
+    assert view.evaluation is not None
+    calm = {"net_in": {BrokerId(2): 0.01, BrokerId(3): -0.01}}
+    view = replace(view, evaluation=replace(view.evaluation, deviations=calm))
+    assert "every live broker is within its tolerance band; worst alive: broker 2" in "\n".join(
+        _lines(_moment(view))
+    )
+
+
+def _off(view: LoopView, deviations: dict[int, float]) -> LoopView:
+    assert view.evaluation is not None
+    by = {BrokerId(broker): value for broker, value in deviations.items()}
+    return replace(view, evaluation=replace(view.evaluation, deviations={"net_out": by}))
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (BrokerState.DEMOTED, "broker 2 (demoted), bytes out -100%"),
+        (BrokerState.MAINTENANCE, "broker 2 (in maintenance), bytes out -100%"),
+        (BrokerState.CORDONED, "broker 2 (cordoned), bytes out -100%"),
+        (BrokerState.ALIVE, "broker 2, bytes out -100%"),
+    ],
+)
+def test_a_worst_broker_that_takes_no_load_is_named_with_its_state(
+    state: BrokerState, words: str
+) -> None:
+    """No plan brings it to the average: it is what one has asked for."""
+    view = _off(with_states({2: state}, plan_ready()), {1: 0.3, 2: -1.0, 3: 0.2})
+    assert f" IMBALANCED  worst: {words}" in _lines(_moment(view))[1]
+
+
+def test_a_plan_names_the_demoted_broker_that_it_leaves_furthest() -> None:
+    made = plan()
+    demoted = made.brokers[1].model_copy(
+        update={"state": BrokerState.DEMOTED, "deviation_after": {"net_out": -1.0}}
+    )
+    brokers = (made.brokers[0], demoted, *made.brokers[2:])
+    left = plan_ready(of=made.model_copy(update={"brokers": brokers}))
+    wide, narrow = _lines(_moment(left))[-1], _lines(_moment(left), 58)[-1]
+    assert "33.5 MB: worst 100% after it, broker 2 (demoted)" in wide
+    assert narrow.startswith(" PLAN READY  4 moves, 33.5 MB: worst 100% after it")
+    assert "out 200% → 100%, broker 2 (demoted)" in balance(left.plan or made)
+
+
+def test_the_plan_repeats_no_figure_of_now_that_newer_loads_have_changed() -> None:
+    drifted = _off(plan_ready(), {1: 1.9, 2: -1.0, 3: -0.9})
+    *_, now, ready = _lines(_moment(drifted))
+    assert "worst: broker 1, bytes out +190%" in now
+    assert ": worst 2% after it  [A] approve" in ready
+    assert "200%" not in now + ready

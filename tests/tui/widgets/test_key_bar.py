@@ -75,6 +75,7 @@ async def test_greyed_keys_are_omitted_if_not_all_fit() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 71, 80, 86, 90, 104])
+@pytest.mark.slow
 async def test_no_key_is_cut_and_the_important_ones_stay(columns: int) -> None:
     async with stage(with_frontier(), size=(columns, 24)) as on:
         for mode in PlimsollApp.MODES:

@@ -4,10 +4,12 @@ import numpy as np
 
 from model.dimensions import Dimension, replica_loads
 from model.ids import BrokerId
+from model.snapshot.broker_troubles import trouble_of
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import seconds_text, short_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.bars import sparkline
+from tui.viewmodel.brokers.broker_troubles import brokers_of
 from tui.viewmodel.brokers.brokers import mark
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, gauges, resources_of
 from tui.viewmodel.brokers.headline import amount, percent
@@ -23,11 +25,12 @@ LEAST_NAME = 12
 
 def detail_title(moment: Moment, broker: BrokerId) -> str:
     """`Broker 1, rack a, alive`."""
-    snapshot = moment.view.snapshot
-    known = snapshot.broker.get(broker) if snapshot else None
+    known = next((b for b in brokers_of(moment.view) if b.id == broker), None)
     if known is None:
         return f"Broker {broker}"
-    return f"Broker {broker}, rack {known.rack or '-'}, {known.state}"
+    trouble = trouble_of(known)
+    state = known.state if trouble is None else trouble.lower()
+    return f"Broker {broker}, rack {known.rack or '-'}, {state}"
 
 
 def span_text(moment: Moment) -> str:

@@ -6,7 +6,7 @@ from model.plan.plan import BrokerChange, Plan
 from model.units import short_text
 from tui.viewmodel.brokers.brokers import bar_role, marked
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
-from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.brokers.gauges import short_name
 from tui.viewmodel.brokers.headline import tolerance_of, whole
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
 from tui.viewmodel.memoize import memoized
@@ -45,7 +45,7 @@ def broker_table(plan: Plan | None, width: int) -> Table:
     columns = [Column("broker", "broker", ID)]
     columns += [Column("replicas", "replicas", layout.counts)] if layout.counts else []
     for key in layout.keys:
-        name = SHORT.get(key, key)
+        name = short_name(key)
         columns += [Column(f"{key} load", f"{name}", LOAD)] if layout.loads else []
         label = f"{name} deviation"
         if layout.bar:

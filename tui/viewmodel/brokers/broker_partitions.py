@@ -6,7 +6,7 @@ from model.snapshot.snapshot import Snapshot
 from model.units import bytes_text, count_text, short_text
 from tui.viewmodel.brokers.broker_detail import heaviest, loads_of, rows_of
 from tui.viewmodel.brokers.gauges import ORDER, SHORT
-from tui.viewmodel.cells import Column, Role, Row, Table, cell, right, shorten_middle
+from tui.viewmodel.cells import Column, Role, Row, Table, cell, named, right
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.sort_filter import Wish, arranged
 
@@ -49,11 +49,12 @@ def _table(snapshot: Snapshot, broker: BrokerId, width: int) -> Table:
         size = int(snapshot.partitions.size_bytes[row])
         partition = str(snapshot.id(row))
         replicas = ",".join(map(str, snapshot.replicas(row)))
+        shown, full = named(partition, name - 1, Role.STRONG)
         rows.append(
             Row(
                 key=partition,
                 cells=(
-                    cell(shorten_middle(partition, name - 1), Role.STRONG),
+                    shown,
                     cell("leads" if leads else "follows", Role.PLAIN if leads else Role.MUTED),
                     cell(replicas),
                     *(right(short_text(loads[r][at]), LOAD) for r in known),
@@ -66,6 +67,7 @@ def _table(snapshot: Snapshot, broker: BrokerId, width: int) -> Table:
                     *(float(loads[r][at]) for r in known),
                     size,
                 ),
+                full=full,
             )
         )
     more = len(held) - len(rows)

@@ -11,14 +11,24 @@ from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.plan import BrokerChange
+from model.snapshot.broker_troubles import rank_of, trouble_of
 from model.snapshot.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.brokers.bars import sparkline
+from tui.viewmodel.brokers.broker_troubles import brokers_of, role_of
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
-from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
+from tui.viewmodel.brokers.gauges import (
+    SHORT,
+    Gauge,
+    Gauges,
+    gauges,
+    loads_shown,
+    resources_of,
+    short_name,
+)
 from tui.viewmodel.brokers.headline import NAMES, amount, percent, tolerance_of, whole
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent
-from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, named, plain, shorten
 from tui.viewmodel.memoize import memoized_while
 from tui.viewmodel.plan.shown_plan import ghost
 
@@ -42,6 +52,8 @@ LOAD: Final = len("1,000 MB/s ")
 OTHER: Final = 7
 """Width of a resource that is not drawn."""
 
+LEAST_STATE: Final = 10
+
 Count = tuple[int, int]
 """Replicas and leaders of a broker."""
 
@@ -63,7 +75,8 @@ class Layout:
     """Whether a bar's load is beside it."""
     share: bool
     """Whether its share of the capacity is."""
-    state: bool
+    state: int
+    """Width of the states; 0 where all are as usual."""
     history: bool
     counts: bool
     after: bool
@@ -97,7 +110,7 @@ def layout_for(
     first: int = 0,
     beside: tuple[int, int, int] = (4, RACK, LONGEST_NAME),
     share: bool = False,
-    state: bool = False,
+    state: int = 0,
 ) -> Layout:
     """The columns that fit into a width.
 
@@ -111,7 +124,7 @@ def layout_for(
     after, history = width >= AFTER_FROM, width >= HISTORY_FROM
     id_width, rack, name = beside
     worst = name + 1 + OFF + (AFTER + name + 1) * after
-    fixed = id_width + rack + worst + 10 * state + HISTORY * history
+    fixed = id_width + rack + worst + state + HISTORY * history
     most = len(bars) if width >= SEVERAL_FROM else min(1, len(bars))
     tries = (
         (most, True, share, True, OTHER),
@@ -154,12 +167,12 @@ def _of_table(
 def broker_table(
     view: LoopView, goals: Goals, width: int, first: int = 0, recent: Recent = NO_HISTORY
 ) -> Table:
-    """One row per broker, the one that deviates most first.
+    """One row per broker: those with something wrong first, then the one that deviates most.
 
     first: the resource drawn first where not all fit.
     """
     plan = ghost(view)
-    brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
+    brokers = brokers_of(view)
     known = gauges(view, goals)
     layout = _layout(view, goals, width, first, brokers)
     facts = _Facts(
@@ -171,9 +184,11 @@ def broker_table(
         axis=axis_of(_deviations(known, layout.drawn)),
         recent=recent,
     )
-    rows = [_row(broker, facts, layout) for broker in brokers]
     # In whole percent, so that equal brokers do not change places every second.
-    rows.sort(key=lambda row: -whole(float(row.values[2])))
+    first_ones = sorted(
+        brokers, key=lambda broker: (rank_of(broker), -whole(_most(broker.id, facts.off)))
+    )
+    rows = [_row(broker, facts, layout) for broker in first_ones]
     return Table(columns=_columns(layout, facts.axis), rows=tuple(rows), why_empty=_why_empty(view))
 
 
@@ -185,7 +200,7 @@ def drawable(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
 
 def drawn_at(view: LoopView, goals: Goals, width: int, first: int) -> tuple[Resource, ...]:
     """The resources drawn at a width."""
-    brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
+    brokers = brokers_of(view)
     return _layout(view, goals, width, first, brokers).drawn
 
 
@@ -204,8 +219,14 @@ def _layout(
         first=first,
         beside=(max(3, id_width), min(most, max(RACK, rack)), name),
         share=any(g.capacity for g in gauges(view, goals).values()),
-        state=any(b.state is not BrokerState.ALIVE for b in brokers),
+        state=_state_width(brokers),
     )
+
+
+def _state_width(brokers: Sequence[Broker]) -> int:
+    if all(b.state is BrokerState.ALIVE and trouble_of(b) is None for b in brokers):
+        return 0
+    return max(LEAST_STATE, *(len(plain(state_cell(b))) + 1 for b in brokers))
 
 
 def _balanced(view: LoopView, goals: Goals) -> frozenset[str]:
@@ -230,7 +251,7 @@ def _columns(layout: Layout, axis: Axis) -> tuple[Column, ...]:
     # Before the loads, so that it is visible even if not all columns fit.
     shown.append(Column("off", "worst", layout.worst))
     if layout.state:
-        shown.append(Column("state", "state", 10))
+        shown.append(Column("state", "state", layout.state))
     for resource in layout.drawn:
         names = (NAMES[resource], SHORT[resource])
         name = next((n for n in names if len(n) < layout.beside), names[-1])
@@ -248,15 +269,13 @@ def _columns(layout: Layout, axis: Axis) -> tuple[Column, ...]:
 def _row(broker: Broker, facts: _Facts, layout: Layout) -> Row:
     worst, now = _worst(broker.id, facts.off), facts.now.get(broker.id)
     rack = broker.rack or "-"
-    deviation = abs(facts.off[worst][broker.id]) if worst else -1.0
-    cells = [
-        cell(f"{broker.id}", Role.STRONG),
-        cell(shorten_middle(rack, layout.rack - 1)),
-        _off(broker.id, worst, facts, layout),
-    ]
+    dead = broker.state is BrokerState.DEAD
+    deviation = float("inf") if dead else _most(broker.id, facts.off)
+    rack_shown, full = named(rack, layout.rack - 1)
+    cells = [cell(f"{broker.id}", Role.STRONG), rack_shown, _off(broker.id, worst, facts, layout)]
     values: list[float | str] = [broker.id, rack, deviation]
     if layout.state:
-        cells.append(state_cell(broker.state))
+        cells.append(state_cell(broker))
         values.append(broker.state.value)
     for resource in layout.drawn:
         gauge = facts.gauges.get((broker.id, resource))
@@ -272,7 +291,8 @@ def _row(broker: Broker, facts: _Facts, layout: Layout) -> Row:
     if layout.counts:
         cells.append(cell("-" if now is None else f"{now[0]}/{now[1]}"))
         values.append(now[0] if now else -1)
-    return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
+    at_end = f"rack {full}" if full else ""
+    return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values), full=at_end)
 
 
 def _value(gauge: Gauge | None) -> float:
@@ -284,15 +304,13 @@ def _value(gauge: Gauge | None) -> float:
     return gauge.load / (gauge.scale or 1.0)
 
 
-def state_cell(state: BrokerState) -> Cell:
-    """The state of a broker."""
-    match state:
-        case BrokerState.ALIVE:
-            return cell(state.value)
-        case BrokerState.DEAD:
-            return cell("DEAD", Role.ALARM)
-        case _:
-            return cell(state.value, Role.UNDER)
+def state_cell(broker: Broker) -> Cell:
+    """The state of a broker, or what is wrong with it."""
+    trouble = trouble_of(broker)
+    if trouble is not None:
+        return cell(trouble.value, role_of(trouble))
+    usual = broker.state is BrokerState.ALIVE
+    return cell(broker.state.value, Role.PLAIN if usual else Role.UNDER)
 
 
 def _drawn(gauge: Gauge | None, resource: Resource, layout: Layout, axis: Axis) -> Cell:
@@ -394,8 +412,13 @@ def _worst(broker: BrokerId, off: Mapping[str, Mapping[BrokerId, float]]) -> str
     return max(deviations, key=deviations.__getitem__, default="")
 
 
+def _most(broker: BrokerId, off: Mapping[str, Mapping[BrokerId, float]]) -> float:
+    """The largest deviation of a broker without its sign; -1 for none."""
+    return max((abs(by[broker]) for by in off.values() if broker in by), default=-1.0)
+
+
 def _short(dimension: str) -> str:
-    return shorten(SHORT.get(dimension, dimension), LONGEST_NAME)
+    return shorten(short_name(dimension), LONGEST_NAME)
 
 
 def _off(broker: BrokerId, key: str, facts: _Facts, layout: Layout) -> Cell:

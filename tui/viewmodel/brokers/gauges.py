@@ -25,6 +25,12 @@ SHORT: dict[str, str] = {
 """Short names of resources; other dimensions keep theirs."""
 
 
+def short_name(dimension: str) -> str:
+    """The short name of a measure, or of one in a time slot: `in@3`."""
+    measure, at, slot = dimension.partition("@")
+    return SHORT.get(measure, measure) + at + slot
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
     """One resource of one broker."""

@@ -6,8 +6,10 @@ from control.loop.view import LoopView
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.snapshot.snapshot import Resource
+from model.snapshot.broker_troubles import Trouble
+from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Resource, dimension_words
 from model.units import bytes_text, cores_text, count_text, deviation_text, rate_text
+from tui.viewmodel.brokers.broker_troubles import brokers_of, troubled
 from tui.viewmodel.brokers.gauges import SHORT, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten_words
 from tui.viewmodel.memoize import memoized
@@ -22,6 +24,8 @@ WITHIN: Final = (
     "all within",
 )
 """What is said of a balanced cluster, the longest first: the worst figure is never cut."""
+WITHIN_ALIVE: Final = ("every live broker is within its tolerance band", *WITHIN[2:])
+"""The same while brokers are dead, of which the header says so above."""
 
 
 class Worst(NamedTuple):
@@ -75,13 +79,24 @@ def balance_line(view: LoopView, goals: Goals, width: int) -> Cell:
         return cell(" no loads have been measured yet", Role.MUTED)
     if not len(view.snapshot):
         return cell(" the cluster has no partitions yet", Role.MUTED)
+    brokers = brokers_of(view)
+    dead = troubled(brokers).get(Trouble.DEAD, ())
+    if brokers and all(broker.state in LEAVING for broker in brokers):
+        words = "dead" if len(dead) == len(brokers) else "dead or draining" if dead else "draining"
+        alarm = Span(" NO BROKER ", Role.ALARM)
+        return (alarm, Span(f" left to hold load: {count_text(len(brokers), 'broker')}, {words}"))
     worst = worst_of(view.evaluation, goals)
     if worst is None:
         return cell(" too little load to be worth balancing", Role.MUTED)
-    of = f"broker {worst.broker}, {dimension_text(worst.dimension)} {percent(worst.deviation)}"
+    # A dead one is worse, and has no deviation.
+    worst_word = "worst alive" if dead and worst.broker not in dead else "worst"
+    state = next((b.state for b in brokers if b.id == worst.broker), BrokerState.ALIVE)
+    who = f"broker {worst.broker}{aside(state)}"
+    of = f"{who}, {dimension_words(worst.dimension)} {percent(worst.deviation)}"
     if not worst.outside:
         word = Span(" BALANCED ", Role.GOOD)
-        forms = [f"  {words}; worst: {of}" for words in WITHIN]
+        within = WITHIN_ALIVE if dead else WITHIN
+        forms = [f"  {words}; {worst_word}: {of}" for words in within]
         left = width - len(word.text)
         fits = next((form for form in forms if len(form) <= left), forms[-1])
         return (word, Span(shorten_words(fits, left)))
@@ -89,15 +104,14 @@ def balance_line(view: LoopView, goals: Goals, width: int) -> Cell:
     count = len(outside_of(view.evaluation, goals))
     of_all = f"{count} of {count_text(len(view.snapshot.header.brokers), 'broker')}"
     more = (f"   {of_all} outside the tolerance band", f"   {of_all} outside", "")
-    spans = (Span(" IMBALANCED ", Role.ALARM), Span(" worst: "), Span(of, role))
+    spans = (Span(" IMBALANCED ", Role.ALARM), Span(f" {worst_word}: "), Span(of, role))
     left = width - sum(len(span.text) for span in spans)
     return (*spans, Span(next(words for words in more if len(words) <= left or not words)))
 
 
-def dimension_text(dimension: str) -> str:
-    """A dimension in words: `bytes in`, `bytes in at hour 3` for a time slot."""
-    resource, at, slot = dimension.partition("@")
-    return NAMES.get(resource, resource) + (f" {at}{slot}" if at else "")
+def aside(state: BrokerState) -> str:
+    """` (demoted)` after a broker that takes no new load, and so may stay far from the average."""
+    return "" if state in TAKING else f" ({state.words})"
 
 
 def averages_line(view: LoopView, goals: Goals) -> str:
@@ -133,8 +147,13 @@ def amount(resource: Resource | str, value: float) -> str:
 
 
 def percent(deviation: float) -> str:
-    """A deviation with its sign: `+12 %`."""
-    return deviation_text(whole(deviation) / 100)
+    """A deviation with its sign: `+12%`, as everywhere on the screen."""
+    return close_up(deviation_text(whole(deviation) / 100))
+
+
+def close_up(percentage: str) -> str:
+    """A percentage of a report, `79.6 %`, as the screen writes it: `79.6%`."""
+    return percentage.replace(" %", "%")
 
 
 def whole(deviation: float) -> int:

@@ -6,13 +6,19 @@ from control.loop.view import LoopView
 from executor.schedule.estimate import Forecast
 from model.ids import BrokerId
 from model.plan.plan import Plan
+from model.plan.remaining import remaining_text
+from model.snapshot.snapshot import in_words
 from model.stop_rules import StopRules
 from model.units import bytes_text, count_text, rate_text, seconds_text
-from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.brokers.headline import close_up
+from tui.viewmodel.plan.spread import outside_text, spread_text
 from tui.viewmodel.plan.wording import listed
 from tui.viewmodel.run.stop_rules import armed
 
 PEAKS_NAMED = 3
+"""Brokers whose peak is named, and moves that do not fit; those of full disks always are."""
+NEARLY_FULL = 0.8
+"""Share of the free space from which a broker's peak is named in any case."""
 NAMED = 20
 """Brokers listed individually; the plan screen has all of them."""
 
@@ -51,37 +57,50 @@ def touched(plan: Plan) -> str:
 
 def balance(plan: Plan) -> str:
     """A line on the largest deviation from the average, before and after."""
-    found = ", ".join(
-        f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
-        f"{plan.spread(key, after=True):.0%}"
-        for key in plan.levels
-    )
+    found = ", ".join(spread_text(plan, key) for key in plan.levels)
     return f"largest deviation: {found}\n" if found else ""
+
+
+def left_wrong(plan: Plan) -> str:
+    """What is wrong after the plan, and what it was made without, a line each."""
+    found = (
+        *remaining_text(plan.over_limit, plan.rack_violations),
+        *outside_text(plan),
+        *map(in_words, plan.warnings),
+    )
+    return "\n".join(f"! {close_up(words)}" for words in found)
 
 
 def leaders_only(plan: Plan) -> str:
     """A line on what leader changes alone would achieve; empty if nothing."""
-    text = plan.leaders_only_text
+    text = close_up(plan.leaders_only_text)
     return f"instead: {text} removed\n" if text else ""
 
 
 def takes(found: Forecast) -> str:
-    """Duration, and the brokers whose disk use grows most in the meantime."""
+    """Duration, and the brokers whose disks come closest to full in the meantime."""
     lines = [f"duration: about {seconds_text(found.seconds)}"]
-    peaks = sorted(
-        ((peak.more_bytes, b) for b, peak in found.peaks.items() if peak.more_bytes > 0),
-        reverse=True,
-    )
-    words = [_peak(broker, size, found) for size, broker in peaks[:PEAKS_NAMED]]
-    more = len(peaks) - PEAKS_NAMED
+    grown = [b for b, peak in found.peaks.items() if peak.more_bytes > 0]
+    grown.sort(key=lambda b: (-_filled(b, found), -found.peaks[b].more_bytes, b))
+    named = max(PEAKS_NAMED, sum(_filled(b, found) >= NEARLY_FULL for b in grown))
+    words = [_peak(broker, found) for broker in grown[:named]]
+    more = len(grown) - named
     words += [f"and {count_text(more, 'more broker')}"] if more > 0 else []
     lines.append(f"peak disk use: {', '.join(words) or 'as now'}")
     lines.append(f"peak extra traffic: {_traffic(found)}")
     if found.unknown:
         unknown = count_text(found.unknown, "move")
         lines.append(f"not included: {unknown} of unknown size")
-    lines += [f"not all moves fit: {found.unfit[0]}"] if found.unfit else []
+    lines += [f"not all moves fit: {words}" for words in found.unfit[:PEAKS_NAMED]]
+    more = len(found.unfit) - PEAKS_NAMED
+    lines += [f"not all moves fit: and {count_text(more, 'more move')}"] if more > 0 else []
     return "\n".join(lines)
+
+
+def _filled(broker: BrokerId, found: Forecast) -> float:
+    """The share of its free space that a broker needs at most; 0 where that is unknown."""
+    free = found.free_bytes.get(broker)
+    return 0.0 if free is None else found.peaks[broker].more_bytes / max(1, free)
 
 
 def _traffic(found: Forecast) -> str:
@@ -94,10 +113,11 @@ def _traffic(found: Forecast) -> str:
     return ", ".join(ends) or "none"
 
 
-def _peak(broker: BrokerId, size: int, found: Forecast) -> str:
+def _peak(broker: BrokerId, found: Forecast) -> str:
     free = found.free_bytes.get(broker)
     of = f" of {bytes_text(free)} free" if free is not None else ""
-    return f"broker {broker} +{bytes_text(size)}{of}"
+    mark = "! " if _filled(broker, found) >= NEARLY_FULL else ""
+    return f"{mark}broker {broker} +{bytes_text(found.peaks[broker].more_bytes)}{of}"
 
 
 def replaced(view: LoopView, plan: Plan) -> str:

@@ -11,7 +11,7 @@ from model.goals.goals import Budgets, Goal, Goals, ObjectiveKind, Pin
 from model.ids import BrokerId
 from model.names import Names
 from model.plan.plan import Move
-from model.snapshot.snapshot import Count, Measure, Resource, Snapshot
+from model.snapshot.snapshot import Count, Measure, Resource, Snapshot, dimension_words
 from model.snapshot.what_if import Scenario
 from model.units import bytes_of
 
@@ -62,7 +62,9 @@ _OBJECTIVES = " or ".join(ObjectiveKind)
 
 def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
     text = f"{goal.weight:g} {100 * goal.tolerance:g}%" if goal is not None else ""
-    return FormLine(measure, f"goal {measure}", text, "off; weight, tolerance: 1 10%")
+    return FormLine(
+        dimension_words(measure), f"goal {measure}", text, "off; weight, tolerance: 1 10%"
+    )
 
 
 def _number_line(label: str, key: str, value: float | None, hint: str = "empty: none") -> FormLine:
@@ -112,15 +114,15 @@ def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
         kind, _, name = key.partition(" ")
         if kind != "goal" or not text.strip():
             continue
-        words = text.replace("%", " ").split()
-        if not 1 <= len(words) <= 2:
-            raise ConfigError(f"{name}: enter a weight and a tolerance, for example 1 10%")
+        words, figures = dimension_words(name), text.replace("%", " ").split()
+        if not 1 <= len(figures) <= 2:
+            raise ConfigError(f"{words}: enter a weight and a tolerance, for example 1 10%")
         measure = Resource(name) if name in list(Resource) else Count(name)
         yield Goal(
             resource=measure,
-            weight=_number(f"weight of {name}", words[0]) or 0.0,
+            weight=_number(f"weight of {words}", figures[0]) or 0.0,
             floor=floors.get(measure, 0.0),
-            tolerance=_share(f"tolerance of {name}", "".join(words[1:])) or 0.10,
+            tolerance=_share(f"tolerance of {words}", "".join(figures[1:])) or 0.10,
         )
 
 

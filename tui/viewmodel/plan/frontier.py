@@ -23,6 +23,14 @@ LEAST_SHARE = 1e-4
 """The lower end of the axis, as a share of the upper one."""
 LABELS = 9
 """Width of the axis labels on the left."""
+UNIT = ("cost,", "moves")
+"""What the axis below shows, in its two lines."""
+BETWEEN = 2
+"""Least blanks between two numbers of the axis below."""
+MOST_TICKS = 8
+MOST_PLAIN = 1e5
+"""Numbers from here on would be written with an exponent."""
+ROUNDING = 1e-9
 LEAST_WIDTH, LEAST_HEIGHT = LABELS + 12, 5
 
 MEASURES = {
@@ -34,7 +42,7 @@ MEASURES = {
 def plot(
     frontier: Frontier, picked: int, width: int, height: int, planned: int | None = None
 ) -> tuple[Cell, ...]:
-    """Plot imbalance, on a logarithmic axis, over moves.
+    """Plot imbalance, on a logarithmic axis, over the cost in moves.
 
     Points, the picked one, that of the plan, and the area that no plan can reach.
     """
@@ -77,29 +85,72 @@ class Scale(NamedTuple):
         return max(0, rows - 1 - round((rows - 1) * share))
 
     def labels(self, rows: int) -> list[str]:
-        """The ends of the axis, and powers of ten between them where rows are free."""
+        """The ends of the axis, and round numbers between them where rows are free."""
         found = [""] * rows
-        found[0], found[-1] = f"{self.high:.3g}", f"≤{self.low:.2g}"
-        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
-        for power in range(first, last + 1):
-            row = self.row(10.0**power, rows)
-            if 0 < row < rows - 1:
-                found[row] = f"{10.0**power:.3g}"
+        found[0], found[-1] = f"{self.high:g}", f"≤{self.low:g}"
+        between = [n for n in _round_numbers(self.low, self.high) if self.low < n < self.high]
+        # Powers of ten first, then the numbers between them.
+        for number in sorted(between, key=lambda n: math.log10(n) % 1 > ROUNDING):
+            row = self.row(number, rows)
+            if 0 < row < rows - 1 and not any(found[row - 1 : row + 2]):
+                found[row] = f"{number:g}"
         return found
 
 
+def _round_numbers(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten, from the last at most `low` to the first at least `high`."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    # Read from text, since 10.0 to a negative power is not the number that is nearest.
+    found = [float(f"{n}e{power}") for power in range(first, last + 1) for n in (1, 2, 5)]
+    start = max(at for at, n in enumerate(found) if n <= low * (1 + ROUNDING))
+    end = min(at for at, n in enumerate(found) if n >= high * (1 - ROUNDING))
+    return found[start : end + 1]
+
+
 def scale_of(frontier: Frontier) -> Scale:
-    """An axis that holds every point above 0, and four powers of ten at most."""
+    """An axis from one round number to another.
+
+    It holds every point above 0, and four powers of ten or little more.
+    """
     balances = [p.balance for p in frontier.points if p.balance > 0]
     high = max(balances, default=1.0)
     low = max(min(balances, default=high) / 2, high * LEAST_SHARE)
-    return Scale(low=low, high=high)
+    found = _round_numbers(low, high)
+    return Scale(low=found[0], high=found[-1] if len(found) > 1 else 2 * found[0])
 
 
 def _axis(columns: int, most: float) -> tuple[Cell, Cell]:
-    blank = " " * (LABELS - 2)
-    ends = f"0{f'cost of {most:.3g} moves':>{columns - 1}}"
-    return (cell(f"{blank} └{'─' * columns}", Role.MUTED), cell(f"{blank}  {ends}", Role.MUTED))
+    """The axis of the cost: a line with a tick at each round number, and these below it."""
+    line, below, end = ["─"] * columns, "", -BETWEEN
+    for number in _ticks(columns, most):
+        text, column = _number(number), round((columns - 1) * number / most)
+        # The last number ends at the edge at the latest.
+        start = min(column, columns - len(text))
+        if start < end + BETWEEN:
+            break
+        line[column] = "┴"
+        below, end = below.ljust(start) + text, start + len(text)
+    cost, moves = (f"{word:>{LABELS - 2}}" for word in UNIT)
+    return (
+        cell(f"{cost} └{''.join(line)}", Role.MUTED),
+        cell(f"{moves}  {below.ljust(columns)}", Role.MUTED),
+    )
+
+
+def _ticks(columns: int, most: float) -> list[float]:
+    """Multiples of a round number from 0, few enough that they do not touch each other."""
+    found = [0.0]
+    for step in _round_numbers(most / MOST_TICKS, most):
+        found = [at * step for at in range(math.floor(most / step * (1 + ROUNDING)) + 1)]
+        longest = max(len(_number(number)) for number in found)
+        wide = step * (columns - 1) / most >= longest + BETWEEN
+        if wide and len(found) <= MOST_TICKS + 1:
+            return found
+    return found
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6g}" if value < MOST_PLAIN else f"{value:,.0f}"
 
 
 def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:

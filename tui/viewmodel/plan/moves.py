@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 from model.evaluate import prices_of
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
-from model.snapshot.snapshot import Resource
 from model.units import bytes_text, deviation_text
-from tui.viewmodel.brokers.gauges import SHORT
-from tui.viewmodel.brokers.headline import NAMES
+from tui.viewmodel.brokers.gauges import short_name
+from tui.viewmodel.brokers.headline import close_up
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -22,8 +21,8 @@ from tui.viewmodel.cells import (
     Row,
     Table,
     cell,
+    named,
     right,
-    shorten_middle,
     shorten_words,
 )
 from tui.viewmodel.plan.shown_plan import Shown
@@ -42,7 +41,7 @@ from tui.viewmodel.sort_filter import (
 COLUMNS = (
     Column("brokers", "change", 12),
     Column("bytes", "  to copy", 10),
-    Column("gain", " gain", 6),
+    Column("gain", "share", 6),
     Column("sum", "so far", 7),
 )
 """The columns between partition and reason."""
@@ -53,12 +52,11 @@ DEFAULT: Final = Wish()
 GONE: Final = "gone "
 """Begins the key of a move that is no longer planned, or the cursor would follow it there."""
 _RELIEF: Final = re.compile(r"(relieves|takes from) broker (\d+) \((\S+) .*")
-_RESOURCE: Final = re.compile(rf"\b({'|'.join(Resource)})\b")
 
 
 def reason_of(move: Move) -> str:
     """The reason of a move, its resources in the words of the other screens: `bytes out`."""
-    return _RESOURCE.sub(lambda found: NAMES[found[0]], move.reason_text)
+    return close_up(move.reason_text)
 
 
 def by_gain_per_byte(moves: Iterable[Move]) -> list[Move]:
@@ -108,8 +106,8 @@ def changes_text(plan: Plan, since: Plan | None) -> str:
 def moves_table(shown: Shown, width: int, since: Plan | None = None, wish: Wish = DEFAULT) -> Table:
     """The moves by gain per byte, with the share of the gain reached so far.
 
-    since: the plan that was viewed before. What has changed is marked and comes first,
-    moves that are no longer planned after those that are. Rows are made of the first
+    since: the plan that was viewed before. What has changed is marked and comes first; moves
+    that are no longer planned come last, however many they are. Rows are made of the first
     `MOVES_SHOWN` that match the filter, in sort order.
     """
     plan = shown.plan
@@ -123,8 +121,7 @@ def moves_table(shown: Shown, width: int, since: Plan | None = None, wish: Wish 
         for move, so_far in zip(moves, shares, strict=True)
     ]
     planned.sort(key=lambda one: not one.mark)
-    changed = sum(bool(one.mark) for one in planned)
-    planned[changed:changed] = [_Planned("-", move, None) for move in lost]
+    planned += [_Planned("-", move, None) for move in lost]
     found = selected(planned, wish, words=_words, keys=KEYS)
     drawn = found[:MOVES_SHOWN]
     columns = _columns([one.move for one in drawn], width, marks=since is not None)
@@ -140,9 +137,9 @@ def brief_reason(move: Move, width: int) -> str:
     """The reason as far as it fits: all, its first half, `relieves broker 1 (out)`, and less."""
     full = reason_of(move)
     forms = [full, full.partition(";")[0]]
-    if relief := _RELIEF.fullmatch(move.reason_text):
+    if relief := _RELIEF.fullmatch(move.reason):
         verb, broker, key = relief.groups()
-        goal = SHORT.get(key, key)
+        goal = short_name(key)
         forms += [f"{verb} broker {broker} ({goal})", f"{verb} {broker} ({goal})"]
         forms += [f"{verb} {broker}"]
     return next((form for form in forms if len(form) <= width), shorten_words(forms[-1], width))
@@ -211,16 +208,17 @@ def _row(one: _Planned, columns: tuple[Column, ...]) -> Row:
     width = {column.key: column.width for column in columns}
     role = Role.PLAIN if gain else Role.MUTED
     reason = brief_reason(move, width.get("reason", 0)) if gain else NO_LONGER
+    partition, full = named(str(move.id), width["partition"] - 1, role)
     cells = {
         "mark": cell(mark, Role.STRONG),
-        "partition": cell(shorten_middle(str(move.id), width["partition"] - 1), role),
+        "partition": partition,
         "brokers": cell(change_text(move), role),
         "bytes": right(bytes_text(move.bytes_to_copy), width["bytes"], role),
         "gain": right(gain.share(gain.own) if gain else "", width["gain"]),
         "sum": right(gain.share(gain.so_far) if gain else "", width.get("sum", 0)),
         "reason": cell(shorten_words(reason, width.get("reason", 0)), role),
     }
-    return Row(key=_key(one), cells=tuple(cells[column.key] for column in columns))
+    return Row(key=_key(one), cells=tuple(cells[column.key] for column in columns), full=full)
 
 
 def _key(one: _Planned) -> str:
@@ -259,7 +257,7 @@ def removal_table(move: Move, shown: Shown) -> str:
         return ""
     rows = [("broker", "goal", "now", "after", "without"), *found]
     return "\n".join(
-        f"{broker:7}{SHORT.get(goal, goal):9}{now:>9}{after:>9}{less:>12}"
+        f"{broker:7}{short_name(goal):9}{now:>9}{after:>9}{less:>12}"
         for broker, goal, now, after, less in rows
     )
 
@@ -302,4 +300,4 @@ def _slope(change: BrokerChange, key: str) -> float:
 
 
 def _percent(deviation: float) -> str:
-    return deviation_text(deviation, 1)
+    return close_up(deviation_text(deviation, 1))

@@ -1,19 +1,21 @@
 """The lines above the moves: what the plan achieves, proves and costs."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from control.planning.plan_view import Solving
 from model.goals.effort import Effort
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_text
-from model.plan.tolerance import tolerance_text
-from model.units import bytes_text, count_text, percent_text, seconds_text
+from model.snapshot.snapshot import in_words
+from model.units import bytes_text, count_text, seconds_text, share_text
 from tui.screen_state import Moment
-from tui.viewmodel.brokers.gauges import SHORT
-from tui.viewmodel.brokers.headline import amount
+from tui.viewmodel.brokers.gauges import short_name
+from tui.viewmodel.brokers.headline import amount, close_up
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten_words
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.plan.spread import outside_text, spread_text
 from tui.viewmodel.plan.stages import quick_text, whole_text
 from tui.viewmodel.staleness import ticking
 
@@ -31,19 +33,27 @@ def figures(shown: Shown, moment: Moment, width: int, room: int | None = None) -
     """All lines, wrapped only where necessary.
 
     room: lines that there are, so that moves are left on a low screen. Where they do not
-    suffice, proof and search go first, then the stages; no warning does.
+    suffice, proof and search go first, then the stages; no warning does, but its end, which the
+    approval shows.
     """
     full = _lines(shown, moment, width)
     if room is None or len(full) <= room or shown.plan is None:
         return full
-    brief = _lines(shown, moment, width, brief=True)
-    if len(brief) <= room:
-        return brief
-    return _lines(shown, moment, width, brief=True, stages=False)
+    for stages in (True, False):
+        brief = _lines(shown, moment, width, brief=True, stages=stages)
+        if len(brief) <= room:
+            return brief
+    return _lines(shown, moment, width, brief=True, stages=False, cut=True)
 
 
 def _lines(
-    shown: Shown, moment: Moment, width: int, *, brief: bool = False, stages: bool = True
+    shown: Shown,
+    moment: Moment,
+    width: int,
+    *,
+    brief: bool = False,
+    stages: bool = True,
+    cut: bool = False,
 ) -> tuple[Cell, ...]:
     found: list[Cell] = []
     if shown.lost:
@@ -66,7 +76,7 @@ def _lines(
         items = _effect(shown.plan, seconds, brief=brief)
         found += flow([*items, *([] if brief else _proof(shown.plan))], width)
         found += reach
-        found += _notes(shown.plan, width)
+        found += _notes(shown.plan, width, cut=cut)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
         awaited = moment.view.proposed.awaited
@@ -81,7 +91,8 @@ def _stages(shown: Shown, moment: Moment, width: int) -> Iterator[Cell]:
     plan, proposed = shown.plan, moment.view.proposed
     if plan is None or shown.supposed:
         return
-    effort, quick = proposed.asks.effort or moment.effort, quick_text(plan)
+    leaders_s = moment.estimate.leaders_s if moment.estimate is not None else None
+    effort, quick = proposed.asks.effort or moment.effort, quick_text(plan, leaders_s)
     if not quick and effort is Effort.GOOD:
         return
     items = [cell(quick)] if quick else []
@@ -92,29 +103,30 @@ def _stages(shown: Shown, moment: Moment, width: int) -> Iterator[Cell]:
     yield from flow(items, width)
 
 
-def _notes(plan: Plan, width: int) -> Iterator[Cell]:
-    """Limits and rules that stay violated, and warnings."""
+def _notes(plan: Plan, width: int, *, cut: bool) -> Iterator[Cell]:
+    """Limits and rules that stay violated, and warnings; cut: in a line each."""
     if left := [o for o in plan.over_limit if o.remains]:
         items = [cell("! over the limit after the plan:", Role.OVER)]
         items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_SHOWN]]
         if len(left) > LIMITS_SHOWN:
             items.append(cell(f"and {len(left) - LIMITS_SHOWN} more", Role.OVER))
         yield from flow(items, width)
-    for words in (*_left(plan), *plan.warnings):
-        yield cell(shorten_words(f"! {words}", width), Role.OVER)
+    for words in (*_left(plan), *map(in_words, plan.warnings)):
+        text = f"! {close_up(words)}"
+        lines = [shorten_words(text, width)] if cut else wrap(text, width, subsequent_indent="  ")
+        yield from (cell(line, Role.OVER) for line in lines)
 
 
 def _left(plan: Plan) -> Iterator[str]:
     yield from remaining_text((), plan.rack_violations)
-    yield from tolerance_text(plan.outside, plan.tolerance_unmet)
+    yield from outside_text(plan)
 
 
 def _over(one: OverLimit) -> str:
     """`broker 1 in 3.00 MB/s, limit 1.70 MB/s`."""
-    resource, at, slot = one.dimension.partition("@")
-    name = SHORT.get(resource, resource) + at + slot
+    resource = one.dimension.partition("@")[0]
     load, limit = amount(resource, one.after), amount(resource, one.limit)
-    return f"broker {one.broker} {name} {load}, limit {limit}"
+    return f"broker {one.broker} {short_name(one.dimension)} {load}, limit {limit}"
 
 
 def _in_progress(shown: Shown, moment: Moment) -> bool:
@@ -160,11 +172,7 @@ def _seconds(moment: Moment) -> float | None:
 
 def _effect(plan: Plan, seconds: float | None, *, brief: bool) -> list[Cell]:
     """What the plan does to the cluster, and how long it takes unless the stages say so."""
-    spreads = [
-        f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
-        f"{plan.spread(key, after=True):.0%}"
-        for key in plan.levels
-    ]
+    spreads = [spread_text(plan, key, name=not brief) for key in plan.levels]
     about = [] if seconds is None else [cell(f"about {seconds_text(seconds)}")]
     moves, copied = count_text(len(plan.moves), "move"), bytes_text(plan.bytes_to_copy)
     reached = [cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []
@@ -178,8 +186,11 @@ def _effect(plan: Plan, seconds: float | None, *, brief: bool) -> list[Cell]:
 
 def _proof(plan: Plan) -> list[Cell]:
     """How good the plan is, and what limited the search."""
-    gap = plan.gap if plan.gap_share > NO_GAP else 0.0
-    gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+    raises = plan.raises_objective
+    closed = plan.proves(plan.limits.gap) if raises else plan.gap_share <= NO_GAP
+    gap_words = f"{0.0 if closed else plan.gap:.2g}"
+    if not raises:
+        gap_words += f" ({close_up(share_text(plan.gap_share))} of the possible gain)"
     items = [
         cell(
             f"{plan.status.value.upper()}: imbalance score {plan.objective_before:.4g} → "
@@ -189,7 +200,7 @@ def _proof(plan: Plan) -> list[Cell]:
         cell(f"gap {gap_words}"),
     ]
     if plan.limited_by.startswith("proved optimal "):
-        items.append(cell(plan.limited_by))
+        items.append(cell(in_words(plan.limited_by)))
     elif plan.limited_by and plan.limited_by != "proved optimal":
-        items.append(cell(f"limited by: {plan.limited_by}"))
+        items.append(cell(f"limited by: {in_words(plan.limited_by)}"))
     return items

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from control.loop.view import LoopView, Phase
 from control.planning.plan_view import Solving
 from model.plan.plan import Plan, PlanStatus
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot, in_words
 from tui.viewmodel.plan.wording import why_no_plan
 
 WHAT_IF = "WHAT-IF"
@@ -87,7 +87,7 @@ def _why_none(view: LoopView) -> str:
 def _answered(status: PlanStatus, reasons: tuple[str, ...], ways_out: tuple[str, ...]) -> str:
     """An answer without moves: status, reasons, and what would help."""
     lines = [HEADINGS.get(status, status.value.upper())]
-    lines += [f"- {reason}" for reason in reasons]
+    lines += [f"- {in_words(reason)}" for reason in reasons]
     if ways_out:
-        lines += ["", "What would help, cheapest first:", *(f"- {w}" for w in ways_out)]
+        lines += ["", "What would help, cheapest first:", *(f"- {in_words(w)}" for w in ways_out)]
     return "\n".join(lines)

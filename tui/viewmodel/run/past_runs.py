@@ -10,6 +10,7 @@ from executor.run.run_outcome import recounted
 from model.run import BrokerBalance, MoveState, RunState
 from model.units import bytes_text, seconds_text
 from tui.screen_state import Moment
+from tui.viewmodel.brokers.gauges import short_name
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.run.progress import bytes_copied
@@ -101,13 +102,15 @@ def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
     done, total = len(past.among(MoveState.DONE)), len(past.moves)
     took_s = past.duration_s
     is_roomy = "hash" in width
+    by = past.by or "unknown"
+    shown_by = shorten(by, width.get("by", LEAST_BY))
     cells: dict[str, Cell] = {
         "started": cell(_time(past.started_at_ms, seconds=is_roomy)),
         "state": _state(run),
         "moves": right(f"{done}/{total}", width["moves"]),
         "level": cell(_balance(run, roomy=is_roomy)),
         "time": right(seconds_text(took_s), width["time"]),
-        "by": cell(shorten(past.by or "unknown", width.get("by", LEAST_BY))),
+        "by": cell(shown_by),
     }
     if is_roomy:
         cells["copied"] = right(bytes_text(bytes_copied(past.progress)), 10)
@@ -118,6 +121,7 @@ def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
         key=past.run_id,
         cells=tuple(cells[c.key] for c in columns),
         values=tuple(values.get(c.key, "".join(s.text for s in cells[c.key])) for c in columns),
+        full=f"approved by {by}" if "by" in width and shown_by != by else "",
     )
 
 
@@ -154,5 +158,5 @@ def _balance(run: Listed, *, roomy: bool) -> str:
         )
     )
     if roomy:
-        return f"{worst} {before:.0%} → {planned:.0%}, {achieved:.0%}"
+        return f"{short_name(worst)} {before:.0%} → {planned:.0%}, {achieved:.0%}"
     return f"{before:.0%} → {planned:.0%}, {achieved:.0%}"

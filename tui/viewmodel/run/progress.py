@@ -56,12 +56,15 @@ def move_share(move: MoveProgress) -> float:
 
 
 def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
-    """Bytes per second since the request; None while nothing has arrived."""
+    """Bytes per second since the request; None while nothing has arrived.
+
+    None in the first second, too: what is known of bytes and of time differs by about as much.
+    """
     if move.issued_at_ms is None or not move.bytes_copied:
         return None
-    until_ms = now_ms if move.done_at_ms is None else move.done_at_ms
-    seconds = (until_ms - move.issued_at_ms) / 1000
-    return move.bytes_copied / seconds if seconds > 0 else None
+    until_ms, least_ms = (now_ms, 1000) if move.done_at_ms is None else (move.done_at_ms, 1)
+    elapsed_ms = until_ms - move.issued_at_ms
+    return move.bytes_copied / (elapsed_ms / 1000) if elapsed_ms >= least_ms else None
 
 
 def rate_now(run: RunProgress, now_ms: int) -> float:

@@ -10,7 +10,7 @@ from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunSt
 from model.units import bytes_text, count_text, rate_text, seconds_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.bars import bar
-from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.brokers.gauges import short_name
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -21,8 +21,8 @@ from tui.viewmodel.cells import (
     Table,
     cell,
     flow,
+    named,
     right,
-    shorten_middle,
     shorten_words,
 )
 from tui.viewmodel.disabled_reasons import refusal
@@ -60,6 +60,8 @@ ROOMY = 108
 WITH_REASON = 72
 """Width from which a move's time and reason are in its row."""
 BAR = 10
+OMITTED = ("bytes", "rate", "stall", "time")
+"""Columns left out, in this order, where changes between many brokers need their room."""
 REASON_LINES = 3
 
 RUN_ROLES = {
@@ -109,7 +111,7 @@ def run_shown(moment: Moment, width: int) -> RunShown:
     if lost is None:
         return RunShown(title="Run")
     past = _past_lines(lost.progress, lost.duration_s, width)
-    lines = (*_interrupted_lines(lost, width), *past)
+    lines = (*_interrupted_lines(lost, moment, width), *past)
     title = _title("Interrupted run", lost.progress)
     return RunShown(title=title, lines=lines, run=lost.progress, at_ms=lost.last_at_ms)
 
@@ -143,7 +145,7 @@ def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...
             items += [_took(report.duration_s)]
         found = () if report is None else report.brokers
         items += [*_timing(run), *_balance(found)]
-        return (*flow(items, width), *_reason(run, width))
+        return (*flow(items, width), *_reason(run, width), *_remedy(run, moment, width))
     items += _speed(run, moment)
     words = throttle_text(moment.throttle, moment.asked)
     settings = [cell(f"throttle {words}"), *_checked(run, moment)]
@@ -181,11 +183,13 @@ def run_keys(run: RunProgress, moment: Moment) -> list[Cell]:
 
 
 def _after_stop(run: RunProgress) -> str:
-    """`end after 1 move in flight, 2 are not started`."""
-    flying = count_text(run.count(MoveState.ISSUED), "move")
-    waiting = run.count(MoveState.PLANNED)
-    left = f", {waiting:,} {'is' if waiting == 1 else 'are'} not started" if waiting else ""
-    return f"end after {flying} in flight{left}"
+    """`end after 1 move in flight, 2 are not started`; `end now, 2 moves are not started`."""
+    flying, waiting = run.count(MoveState.ISSUED), run.count(MoveState.PLANNED)
+    after = f"after {count_text(flying, 'move')} in flight" if flying else "now"
+    if not waiting:
+        return f"end {after}"
+    left = f"{waiting:,}" if flying else count_text(waiting, "move")
+    return f"end {after}, {left} {'is' if waiting == 1 else 'are'} not started"
 
 
 def _checked(run: RunProgress, moment: Moment) -> list[Cell]:
@@ -220,14 +224,34 @@ def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]
     return (*flow(items, width), *_reason(run, width))
 
 
-def _interrupted_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
+def _interrupted_lines(lost: PastRun, moment: Moment, width: int) -> tuple[Cell, ...]:
     """What is left of an interrupted run, and what can be done about it."""
     left = " It left settings on the cluster." if lost.left_set else ""
-    words = (
-        f"plimsoll ended during this run.{left} Resume it (R) or roll it back (B); "
-        "both first check the state of its moves."
-    )
+    words = f"plimsoll ended during this run.{left} {_resume_or_back(moment)}"
     return _wrapped(words, width, Role.UNDER)
+
+
+def _remedy(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What to do about a run that ended before all of its moves were made."""
+    words = ""
+    if run.state is RunState.REFUSED:
+        words = "Nothing was changed. Once that is settled, approve the plan again."
+    elif run.state is RunState.FAILED or refusal("resume", moment) is None:
+        words = _resume_or_back(moment)
+    return _wrapped(words, width, Role.UNDER)
+
+
+def _resume_or_back(moment: Moment) -> str:
+    """What can be done about a run that did not finish, and by which keys."""
+    resume, back = (
+        moment.keys.get(name, key).partition(",")[0]
+        for name, key in (("run.resume", "R"), ("run.rollback", "B"))
+    )
+    if reason := refusal("resume", moment) or refusal("roll_back", moment):
+        return f"It can be resumed or rolled back; not now: {reason}."
+    return (
+        f"Resume it ({resume}) or roll it back ({back}); both first check the state of its moves."
+    )
 
 
 def _counts(run: RunProgress) -> list[Cell]:
@@ -244,7 +268,7 @@ def _counts(run: RunProgress) -> list[Cell]:
         (MoveState.STUCK, "stuck"),
     ):
         if count := run.count(state):
-            items.append(cell(f"{count} {words}", MOVE_ROLES[state]))
+            items.append(cell(f"{count:,} {words}", MOVE_ROLES[state]))
     return items
 
 
@@ -295,7 +319,7 @@ def balance_text(balance: Sequence[BrokerBalance]) -> list[str]:
     """`deviation in 34% → 8% planned, 8% achieved`, by dimension."""
     counted = dict.fromkeys(d for b in balance for d in b.deviation_planned)
     return [
-        f"deviation {SHORT.get(dimension, dimension)} "
+        f"deviation {short_name(dimension)} "
         f"{_most([b.deviation_before for b in balance], dimension)} → "
         f"{_most([b.deviation_planned for b in balance], dimension)} planned, "
         f"{_most([b.deviation_achieved for b in balance], dimension)} achieved"
@@ -371,7 +395,10 @@ def _keys(at_ms: int) -> dict[str, SortKey[MoveProgress]]:
 
 
 def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
-    """Fit the brokers, limit the partitions, give the rest to the reason."""
+    """Fit the brokers, limit the partitions, give the rest to the reason.
+
+    Enter shows what has no room; a table that has to be scrolled hides more than that.
+    """
     if width >= ROOMY:
         middle = [
             Column("brokers", "change", 15),
@@ -379,7 +406,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("done", "copied", BAR + 6),
             Column("bytes", "   to copy", 10),
             Column("rate", "       rate", 12),
-            Column("time", "       time", 12),
+            Column("time", "    elapsed", 12),
         ]
         if any(m.stall_s is not None for m in moves):
             middle.append(Column("stall", "no leader", 10))
@@ -389,7 +416,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("state", "state", 8),
             Column("done", "copied", 7),
             Column("bytes", "   to copy", 10),
-            Column("time", "       time", 12),
+            Column("time", "    elapsed", 12),
         ]
     else:
         middle = [
@@ -403,20 +430,25 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(name_width, max(16, width // 4)))
+    for key in OMITTED:
+        if first.width + sum(c.width for c in middle) > width:
+            middle = [c for c in middle if c.key != key]
     left = width - first.width - sum(c.width for c in middle)
     if left >= REASON_LEAST:
         return (first, *middle, Column("reason", "reason", left))
+    middle[0] = middle[0]._replace(width=middle[0].width + min(0, left))
     return (first, *middle)
 
 
 def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     width = {c.key: c.width for c in columns}
+    partition, full = named(str(item.move.id), width["partition"] - 1)
     cells = {
-        "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
-        "brokers": cell(change_text(item.move)),
+        "partition": partition,
+        "brokers": cell(shorten_words(change_text(item.move), width["brokers"] - 1)),
         "state": cell(_state(item), MOVE_ROLES[item.state]),
         "done": _done(item, width["done"]),
-        "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
+        "bytes": right(bytes_text(item.move.bytes_to_copy), width.get("bytes", 0)),
         "time": right(_time(item, at_ms), width.get("time", 0)),
         "reason": _move_reason(item, width.get("reason", 0)),
     }
@@ -425,7 +457,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
         cells["rate"] = right("-" if rate is None else rate_text(rate), width["rate"])
     if "stall" in width:
         cells["stall"] = right(_stall(item), width["stall"])
-    return Row(key=str(item.move.id), cells=tuple(cells[c.key] for c in columns))
+    return Row(key=str(item.move.id), cells=tuple(cells[c.key] for c in columns), full=full)
 
 
 def _done(item: MoveProgress, width: int) -> Cell:

@@ -15,6 +15,7 @@ from tui.viewmodel.cells import (
     Span,
     Table,
     cell,
+    named,
     right,
     shorten,
     shorten_line,
@@ -120,8 +121,9 @@ def _columns(width: int, phase: int) -> tuple[Column, ...]:
 def _row(of: ListedTask, moment: Moment, widths: dict[str, int]) -> Row:
     task, far = of.task, how_far(of, moment)
     since_s = max(0.0, (moment.now_ms - task.phases[-1].at_ms) / 1000)
+    what, full = named(task.words(), widths["what"] - 1)
     cells: dict[str, Cell] = {
-        "what": cell(shorten(task.words(), widths["what"] - 1)),
+        "what": what,
         "phase": cell(phase_text(task), phase_role(task)),
         "share": _share(far, widths["share"], drawn=widths["share"] > BAR),
         "moves": right("" if far is None else f"{far.moves_done}/{far.moves}", 11),
@@ -142,6 +144,7 @@ def _row(of: ListedTask, moment: Moment, widths: dict[str, int]) -> Row:
         key=task.task_id,
         cells=tuple(cells[key] for key in widths),
         values=tuple(values.get(key, "".join(s.text for s in cells[key])) for key in widths),
+        full=full,
     )
 
 
@@ -156,7 +159,7 @@ def _remark(of: ListedTask, moment: Moment) -> Cell:
 def _share(far: HowFar | None, width: int, *, drawn: bool) -> Cell:
     if far is None:
         return right("", width)
-    percent = f"{int(100 * far.share)} %"
+    percent = f"{int(100 * far.share)}%"
     if not drawn:
         return right(percent, width)
     return (*bar(far.share, BAR, Role.GOOD), Span(percent.rjust(width - 1 - BAR)))
@@ -173,13 +176,16 @@ def _eta(far: HowFar | None) -> str:
 
 
 def _unreadable_row(of: UnreadableTask, widths: dict[str, int]) -> Row:
+    what, full = named(of.name, widths["what"] - 1)
     cells: dict[str, Cell] = {
-        "what": cell(shorten(of.name, widths["what"] - 1)),
+        "what": what,
         "phase": cell(_word(of), Role.ALARM),
         "remark": cell(shorten(of.reason, widths.get("remark", LEAST_REMARK)), Role.UNDER),
     }
     return Row(
-        key=f"{UNREADABLE}{of.name}", cells=tuple(cells.get(key, cell("")) for key in widths)
+        key=f"{UNREADABLE}{of.name}",
+        cells=tuple(cells.get(key, cell("")) for key in widths),
+        full=full,
     )
 
 

@@ -29,7 +29,7 @@ def excluded_text(brokers: Sequence[BrokerId]) -> str:
     it, has = ("them", "they keep") if len(brokers) > 1 else ("it", "it keeps")
     return (
         f"No plan moves replicas to {it} any more, and {has} what is there. Kafka 4.3 or newer "
-        f"puts no new replicas there, either (cordoned.log.dirs).{_all(brokers)}"
+        f"puts no new replicas there, either (cordoned.log.dirs)."
     )
 
 
@@ -38,7 +38,7 @@ def included_text(brokers: Sequence[BrokerId]) -> str:
     it = "them" if len(brokers) > 1 else "it"
     return (
         f"Plans may move replicas to {it} again, also after a removal that has ended. A cordon "
-        f"that plimsoll has set ends; those of someone else stay.{_all(brokers)}"
+        f"that plimsoll has set ends; those of someone else stay."
     )
 
 
@@ -56,11 +56,6 @@ def ranges(brokers: Sequence[BrokerId]) -> str:
         else:
             found.append([broker])
     return ", ".join("-".join(map(str, ends)) for ends in found)
-
-
-def _all(brokers: Sequence[BrokerId]) -> str:
-    text = all_brokers(brokers)
-    return text and f"\n{text}"
 
 
 def new_broker(typed: str, old: BrokerId, members: Sequence[Broker]) -> BrokerId:

@@ -8,7 +8,7 @@ from model.ids import TopicName
 from model.plan.plan import Move
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
-from tui.viewmodel.cells import Cell, Column, LazyRows, Role, Row, Table, cell, right, shorten
+from tui.viewmodel.cells import Cell, Column, LazyRows, Role, Row, Table, cell, named, right
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.plan.cooldowns import cooldowns
@@ -132,16 +132,18 @@ def _row(snapshot: Snapshot, row: int, columns: tuple[Column, ...], notes: dict[
     ]
     widths = {c.key: c.width for c in columns}
     note = f" {notes[number]}" if number in notes else ""
+    listed, cut = named(replicas, widths["replicas"] - 1)
     loads = [right("-" if figure < 0 else short_text(figure), 8) for figure in figures]
     return Row(
         key=str(number),
         cells=(
             cell(str(number), Role.STRONG),
-            cell(shorten(replicas, widths["replicas"] - 1)),
+            listed,
             _leader(snapshot, row),
             *(loads if "in" in widths else ()),
             cell(note),
         ),
+        full=f"replicas {cut}" if cut else "",
     )
 
 

@@ -51,6 +51,26 @@ def words(result: str) -> str:
     return " ".join(result.split())
 
 
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        ("bytes = '1MB'", "bytes = 1.00 MB allows none of 2 moves, the smallest needs"),
+        ("replica_moves = 0", "replica_moves = 0 allows none of 2 moves, the smallest needs 1"),
+    ],
+)
+def test_budgets_that_allow_no_healing_are_named(make: Make, budget: str, why: str) -> None:
+    """It said what was left to the next plan of a task that there was not."""
+    at = make()
+    Path("plimsoll.toml").write_text(f"[goals.budgets]\n{budget}\n")
+    at.cluster.fail_dir(BrokerId(1), "/a")
+    at.cluster.advance(60.0)
+    for options in (CHANGING, ("--dry-run",)):
+        said = words(plimsoll(*HEAL, "1", *options, code=5).stderr)
+        assert f"cannot heal broker 1: the budget {why}" in said
+        assert "next plan" not in said
+    assert at.files.paths() == []
+
+
 # ---- remove
 
 
@@ -63,6 +83,8 @@ def test_replicas_go_to_other_directories_of_the_broker(make: Make) -> None:
     assert "take it out of log.dirs and restart the broker" in words(done.stderr)
     assert "cordoned /a of broker 1: Kafka puts no new replicas there" in words(done.stderr)
     assert at.cordons == {1: "/a"}
+    shown = words(plimsoll(*REMOVE, "1", "/a", "--dry-run").stderr)
+    assert "nothing has to move; the task only cordons /a of broker 1, on Kafka 4.3 or" in shown
     already = plimsoll(*REMOVE, "1", "/a/", *CHANGING)
     assert "/a of broker 1 holds no replica already; nothing to do" in words(already.stderr)
 
@@ -243,7 +265,7 @@ def test_a_cluster_without_room_is_refused(make: Make) -> None:
     lies = {(0, 1): "/a", (1, 1): "/b", (2, 1): "/c"}
     tight(make, 0.25, brokers=2, racks="ab", places=[(1, 2), (2, 1), (1, 2)], lies=lies)
     refused = plimsoll(*REMOVE, "1", "/a", *CHANGING, code=5)
-    assert "1 replica (orders-0) find no room in the other directories" in words(refused.stderr)
+    assert "1 replica (orders-0) finds no room in the other directories" in words(refused.stderr)
     assert "no other broker may hold orders-0" in words(refused.stderr)
 
 

@@ -82,8 +82,8 @@ def test_a_move_is_found_by_number_and_by_partition(explain: Explain, plan: Plan
 def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
     text = explain("1")
     assert "without it the imbalance score would rise by" in text
-    (row,) = [r for r in text.splitlines() if r.split()[:2] == ["2", "net_in"]]
-    now, after, without = (float(row.split()[i]) for i in (2, 4, 6))
+    (row,) = [r for r in text.splitlines() if r.split()[:3] == ["2", "bytes", "in"]]
+    now, after, without = (float(row.split()[i]) for i in (3, 5, 7))
     assert now == 200.0
     assert abs(after) < without < now
 
@@ -155,4 +155,4 @@ def test_leader_changes_alone_and_remaining_limit_violations_are_reported(
     output = capsys.readouterr().out
     assert plan.leaders_only_text
     assert plan.leaders_only_text in output
-    assert "broker 1 stays over its limit of net_out" in output
+    assert "broker 1 stays over its limit of bytes out" in output

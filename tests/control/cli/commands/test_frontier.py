@@ -51,6 +51,7 @@ def test_the_table_marks_the_best_trade_off_and_the_plan(
 
 @pytest.mark.parametrize("objective", ObjectiveKind)
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_one_point_is_always_the_plan_of_the_plan_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int, objective: ObjectiveKind
 ) -> None:

@@ -42,7 +42,7 @@ def test_a_policy_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "  Waits 1 h 00 min for a dead broker to return.\n"
         "  A run adds at most 50 replicas, changes 1 leader, copies 100 GB and changes "
         "10 partitions of a topic, with 4 moves at once.\n"
-        "  Balancing needs a gain of 10.0 % and 5 min 00 s out of tolerance; "
+        "  Balancing needs a gain of 10 % and 5 min 00 s out of tolerance; "
         "repairs need neither.\n"
         "  Between two runs are at least 15 min 00 s.\n"
         "  Moves start only in the hours 22:00-06:00, local time.\n"

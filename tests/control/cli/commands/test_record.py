@@ -24,6 +24,7 @@ AWAY = ("--bootstrap-server", "127.0.0.1:1")
         (("replay", "taken"), "cannot read the plimsoll.state file taken/state.json"),
     ],
 )
+@pytest.mark.slow
 def test_unusable_arguments_are_rejected_and_nothing_is_written(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:

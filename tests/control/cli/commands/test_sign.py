@@ -61,6 +61,40 @@ def test_only_a_signed_plan_is_applied(
     assert Path("plan.json").read_bytes() == sealed
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*APPLY, "--require-signature", ""),
+        (*APPLY, "--require-signature="),
+        ("sign", "plan.json", "--key", ""),
+        ("sign", "", "--key", "eve.key"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(
+    found: SimulatedTask, command: tuple[str, ...]
+) -> None:
+    before = placement(found)
+    refused = plimsoll(*command, code=Exit.USAGE)
+    assert "the path is empty" in refused.stderr
+    assert placement(found) == before
+
+
+def test_a_public_key_does_not_sign(found: SimulatedTask, tmp_path: Path) -> None:
+    _, keys = key_pair(tmp_path, "eve")
+    refused = plimsoll("sign", "plan.json", "--key", str(keys), code=Exit.USAGE)
+    assert "eve.pub holds no private key; sign with the private one" in refused.stderr
+    assert "chmod" not in refused.stderr
+
+
+def test_a_file_of_signatures_that_is_too_large_is_named_with_its_limit(
+    found: SimulatedTask, tmp_path: Path
+) -> None:
+    _, keys = key_pair(tmp_path, "eve")
+    Path("plan.json.sig").write_text("A" * 200_000)
+    refused = plimsoll(*APPLY, "--require-signature", str(keys), code=Exit.USAGE)
+    assert "plan.json.sig holds more than 64 KiB" in refused.stderr
+
+
 def test_tasks_are_refused_where_plans_need_a_signature(
     found: SimulatedTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -195,6 +196,62 @@ def test_sigterm_leaves_no_folder(tmp_path: Path) -> None:
                 time.sleep(0.05)
             process.terminate()
             assert process.wait(60) == Exit.INTERRUPTED
+        finally:
+            process.kill()
+    assert list(tmp_path.glob("plimsoll-*")) == []
+
+
+ENDLESS = """
+import sys, time
+from ortools.sat.python import cp_model
+from control.cli.main import main
+from control.simulation import trials
+
+class Found(cp_model.CpSolverSolutionCallback):
+    def on_solution_callback(self):
+        print("solving", flush=True)
+        while {calls_back}:
+            time.sleep(0.001)
+
+def endless(*given, **others):
+    model = cp_model.CpModel()
+    holes = [[model.new_bool_var("") for _ in range(14)] for _ in range(13)]
+    worse = model.new_bool_var("")
+    for hole in holes:
+        model.add(sum(hole) <= 1 + 13 * worse)
+    for pigeon in zip(*holes):
+        model.add(sum(pigeon) >= 1)
+    model.minimize(worse)
+    for variable in (worse, *(taken for hole in holes for taken in hole)):
+        model.add_hint(variable, 1)
+    solver = cp_model.CpSolver()
+    wanted = dict(num_workers=1, linearization_level=0, symmetry_level=0, cp_model_presolve=False)
+    for name, value in (wanted | {"catch_sigint_signal": False}).items():
+        setattr(solver.parameters, name, value)
+    solver.solve(model, Found())
+    print("solved", flush=True)
+
+trials.try_policy = endless
+sys.argv = ["plimsoll", "simulate", "--days", "1", "--brokers", "3", "--partitions", "12"]
+main()
+"""
+"""`plimsoll simulate` with a planner that stays in CP-SAT for hours, or in what CP-SAT calls."""
+
+
+@pytest.mark.parametrize("calls_back", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_a_simulation_within_compiled_code(
+    tmp_path: Path, number: int, calls_back: bool
+) -> None:
+    order = [sys.executable, "-c", ENDLESS.replace("{calls_back}", str(calls_back))]
+    there = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(order, env=there, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "solving\n"
+            process.send_signal(number)
+            assert process.wait(60) == Exit.INTERRUPTED
+            assert process.stdout.read() == ""
         finally:
             process.kill()
     assert list(tmp_path.glob("plimsoll-*")) == []

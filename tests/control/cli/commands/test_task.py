@@ -29,6 +29,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
+from tests.control.tasks.test_continued_tasks import tasks_of
 from tests.support.control.command_cluster import PLACES, answer, commanded, plimsoll, reached
 from tests.support.control.simulated_tasks import TOPIC, KillSwitch, SimulatedTask
 from tests.support.executor.s3_server import place
@@ -59,6 +60,53 @@ def test_a_dry_run_shows_the_plan_and_stores_nothing(at: SimulatedTask) -> None:
     assert "wave of at most 50" in plimsoll("broker", "remove", "4", "--dry-run").stdout
 
 
+@pytest.mark.parametrize(
+    ("places", "before", "command", "words"),
+    [
+        (
+            [(1, 2), (2, 4)],
+            (),
+            ("maintenance", "4", "on"),
+            "broker 4 leads nothing, so that nothing has to move; the task only has broker 4 "
+            "marked as in maintenance: broker 4 takes no new replicas and no leaders until "
+            "you run plimsoll broker maintenance 4 off; warning: while broker 4 is stopped",
+        ),
+        (
+            [(1, 2), (2, 4)],
+            ("maintenance", "4", "on"),
+            ("maintenance", "4", "off"),
+            "the task only ends marks of broker 4, and cordons that plimsoll has set",
+        ),
+        (
+            [(1, 2)],
+            (),
+            ("remove", "4"),
+            "the task only has broker 4 marked as draining and, on Kafka 4.3 or newer, cordoned",
+        ),
+    ],
+    ids=["maintenance", "off", "remove"],
+)
+def test_a_dry_run_says_what_is_marked_where_nothing_has_to_move(
+    at: SimulatedTask,
+    places: list[tuple[int, ...]],
+    before: tuple[str, ...],
+    command: tuple[str, ...],
+    words: str,
+) -> None:
+    """It said "nothing to do", and the command marked the broker all the same."""
+    at.cluster.partitions = {p.id: p for p in itertools.starmap(at.partition, enumerate(places))}
+    at.cluster.topic_configs[TOPIC] = {"min.insync.replicas": "2"}
+    if before:
+        plimsoll("broker", *before, *CHANGING)
+    states = at.states
+    said = " ".join(plimsoll("broker", *command, "--dry-run").stderr.split())
+    assert words in said
+    assert said.count("warning") == words.count("warning")
+    assert at.states == states
+    plimsoll("broker", *command, *CHANGING)
+    assert at.states != states
+
+
 def test_a_stopped_removal_is_listed_and_resumed(at: SimulatedTask) -> None:
     at.faults.denied.add("reassign")
     failed = plimsoll("broker", "remove", "4", *CHANGING, code=5)
@@ -73,6 +121,25 @@ def test_a_stopped_removal_is_listed_and_resumed(at: SimulatedTask) -> None:
     assert len(answer("task", "list", "--all")["tasks"]) == 1
     over = plimsoll("task", "resume", task["task_id"], *CHANGING, code=2).stderr
     assert "is done; nothing is left to resume" in over
+
+
+def test_a_removal_interrupted_outside_its_runs_is_not_continued_by_itself(
+    at: SimulatedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("plimsoll.toml").write_text("[goals.budgets]\nreplica_moves = 2\n")
+    snapshots = iter([at.snapshot()])
+
+    def snapshot_of(*_args: object, **_options: object) -> object:
+        for snapshot in snapshots:
+            return snapshot
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(task_work, "snapshot_of", snapshot_of)
+    said = plimsoll("broker", "remove", "4", *CHANGING, code=130).stderr
+    (task,) = at.files.all()
+    assert f"plimsoll task resume {task.task_id} continues it" in " ".join(said.split())
+    assert (task.phase, bool(task.stopped_by)) == (TaskPhase.MOVING, True)
+    assert tasks_of(at).next("simulated") is None
 
 
 def test_the_same_command_continues_an_open_task(at: SimulatedTask) -> None:
@@ -163,6 +230,20 @@ def test_a_cordon_of_someone_else_stays(at: SimulatedTask) -> None:
     assert "it is cordoned; clear its cordoned.log.dirs first" in refused.stderr
 
 
+def test_leaders_that_cannot_return_are_named_and_end_with_a_code(at: SimulatedTask) -> None:
+    plimsoll("broker", "maintenance", "4", "on", *CHANGING)
+    for journal in (at.folder / "journal").glob("r*"):
+        journal.unlink()
+    lost = "2 partitions still as the demotion has left them, since the journal of its run cannot"
+    rehearsed = plimsoll("broker", "maintenance", "4", "off", "--dry-run", code=6)
+    assert lost in rehearsed.stderr
+    assert at.states == {4: BrokerState.MAINTENANCE}
+    done = plimsoll("broker", "maintenance", "4", "off", *CHANGING, code=6)
+    assert f"warning: {lost}" in done.stderr
+    assert "as before" not in done.stdout
+    assert at.states == {}
+
+
 def test_before_kafka_4_3_plimsoll_alone_excludes_and_says_so(at: SimulatedTask) -> None:
     at.cluster.knows_cordons = False
     done = plimsoll("broker", "remove", "4", *CHANGING)
@@ -192,10 +273,10 @@ def test_a_cancelled_task_ends_the_cordon_or_says_how_to(at: SimulatedTask, allo
     if not allowed:
         assert "broker 4 is still cordoned (changes are not allowed)" in cancelled.stderr
         assert "plimsoll broker include 4 --allow-changes ends that" in cancelled.stderr
-        (note,) = cordon_notes(at.folder / "journal", "simulated", ())
+        (note,) = cordon_notes(at.files, at.folder / "journal", "simulated")
         assert "plimsoll has cordoned broker 4, and nothing asks for that any longer" in note
         plimsoll("broker", "include", "4", "--allow-changes")
-    assert cordon_notes(at.folder / "journal", "simulated", ()) == []
+    assert cordon_notes(at.files, at.folder / "journal", "simulated") == []
     assert at.cordons == {}
 
 
@@ -685,7 +766,7 @@ def test_a_broker_is_demoted_and_leads_again(at: SimulatedTask) -> None:
     assert at.states == {4: BrokerState.DEMOTED}
     text = plimsoll("task", "show").stdout
     assert "demote broker 4, done" in text
-    assert "no plan makes broker 4 leader until plimsoll broker undemote" in text
+    assert "broker 4 will not be made leader again until you run plimsoll broker undemote 4" in text
     already = plimsoll("broker", "demote", "4", "--dry-run", code=5).stderr
     assert "broker 4 is demoted (task demote-4" in already
     assert answer("broker", "undemote", "4", *CHANGING)["phase"] == "done"
@@ -735,6 +816,27 @@ def test_a_broker_that_no_topic_needs_in_sync_can_be_stopped(at: SimulatedTask) 
     assert json.loads(shown.stdout)["at_min_isr"] == []
     assert "acks=all" not in shown.stderr
     assert "broker 4 can be stopped for a while" in plimsoll("task", "show").stdout
+
+
+@pytest.mark.parametrize("last", [("5",), ("4", "5")], ids=["alone", "with the first"])
+def test_of_brokers_demoted_together_each_returns_when_it_is_named(
+    at: SimulatedTask, last: tuple[str, ...]
+) -> None:
+    """All had to be named, which was refused where one was in maintenance since."""
+    at.cluster.brokers[BrokerId(5)] = SimulatedBroker(id=BrokerId(5), rack="b")
+    for number, held in enumerate(((5, 1), (4, 5, 1), (5, 4, 1))):
+        new = at.partition(number, held, "wide")
+        at.cluster.partitions[new.id] = new
+    lists, led = _lists(at), _leaders(at)
+    plimsoll("broker", "demote", "4", "5", *CHANGING)
+    plimsoll("broker", "maintenance", "4", "on", *CHANGING)
+    assert not {4, 5} & {*_leaders(at)}
+    plimsoll("broker", "maintenance", "4", "off", *CHANGING)
+    assert at.states == {5: BrokerState.DEMOTED}
+    assert [b if b == 4 else 0 for b in _leaders(at)] == [b if b == 4 else 0 for b in led]
+    assert 5 not in _leaders(at)
+    plimsoll("broker", "undemote", *last, *CHANGING)
+    assert (_lists(at), _leaders(at), at.states) == (lists, led, {})
 
 
 def test_the_others_of_a_demotion_return_though_one_has_died(at: SimulatedTask) -> None:

@@ -12,6 +12,7 @@ from model.goals.goals import Goals
 from model.ids import TopicName
 from model.names import Names
 from model.snapshot.file import read_snapshot
+from model.snapshot.replication import Replication
 from model.snapshot.topic_skew import topic_skew
 from tests.support.model import clusters
 from tests.support.paths import FIXTURES
@@ -37,6 +38,19 @@ def test_partitions_without_a_leader_and_excluded_topics_are_marked() -> None:
     answer = topics_answer(odd, excluding)
     assert answer.topics[0].offline_partitions == 1
     assert topics_text(answer).splitlines()[1].endswith("excluded, 1 offline")
+
+
+def test_under_replicated_is_the_share_of_partitions_and_unknown_without_metadata() -> None:
+    lacking = Replication(
+        under_replicated=2, offline=0, behind_of=((TopicName("orders"), 2), (TopicName("gone"), 1))
+    )
+    (of,) = topics_answer(skewed(), Goals(), lacking).topics
+    assert of.under_replicated == 0.25
+    assert topics_text(topics_answer(skewed(), Goals(), lacking)).split("\n")[1].split()[7] == "25%"
+    (of,) = topics_answer(skewed(), Goals()).topics
+    assert of.under_replicated is None
+    whole = Replication(under_replicated=0, offline=0)
+    assert topics_answer(skewed(), Goals(), whole).topics[0].under_replicated == 0.0
 
 
 def test_the_table_has_a_line_for_each_topic() -> None:

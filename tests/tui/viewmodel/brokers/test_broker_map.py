@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from control.loop.view import LoopView
 from model.ids import BrokerId
-from model.snapshot.snapshot import BrokerState
+from model.snapshot.snapshot import BrokerState, LogDir
 from tests.support.tui.app_harness import stage
 from tests.support.tui.large_clusters import crowded
 from tests.support.tui.loop_views import CONNECTING, GOALS, balanced_after_run, solving
 from tui.screens.overview import OverviewScreen
+from tui.themes import ascii_text
 from tui.viewmodel.brokers.broker_map import DEAD, broker_map
 from tui.viewmodel.cells import Role, plain
 from tui.widgets.broker_detail import BrokerDetail
@@ -62,6 +64,39 @@ def test_a_dead_broker_is_an_alarm() -> None:
     assert (drawn.lines[0][3].text.strip(), drawn.lines[0][3].role) == (DEAD, Role.ALARM)
 
 
+@pytest.mark.parametrize(("width", "height", "percent"), [(200, 40, True), (60, 9, False)])
+def test_brokers_in_trouble_or_without_new_load_have_marks_and_a_legend(
+    width: int, height: int, percent: bool
+) -> None:
+    view = crowded(60, 6, 2000)
+    failed = LogDir(path="/a", failed=True)
+    updates: list[dict[str, object]] = [
+        {"state": BrokerState.DEAD},
+        {"log_dirs": (failed,)},
+        {"state": BrokerState.SLOW},
+        {"state": BrokerState.DRAINING},
+        {"state": BrokerState.CORDONED},
+        {"state": BrokerState.DEMOTED},
+        {"state": BrokerState.MAINTENANCE},
+        {"state": BrokerState.EXCLUDED},
+    ]
+    first, rest = view.brokers[: len(updates)], view.brokers[len(updates) :]
+    changed = [b.model_copy(update=u) for b, u in zip(first, updates, strict=True)]
+    drawn = broker_map(replace(view, brokers=(*changed, *rest)), GOALS, width, height)
+    assert drawn.percent is percent
+    text = "\n".join(map(plain, drawn.lines))
+    marks = (DEAD, "D!", "S!", "dr", "co", "de", "ma", "ex")
+    assert all(text.count(mark) == 1 for mark in marks)
+    assert all(len(plain(line)) <= width for line in drawn.legend)
+    assert "  ".join(map(plain, drawn.legend)) == (
+        "†† dead  D! disk failed  S! slow  dr draining  co cordoned  de demoted  "
+        "ma in maintenance  ex excluded"
+    )
+    # Each is a word of its own without colours and in ASCII, too.
+    assert len({ascii_text(mark) for mark in marks}) == len(marks)
+    assert not broker_map(view, GOALS, 200, 40).legend
+
+
 @pytest.mark.parametrize(("width", "height"), [(58, 8), (78, 18), (118, 20), (198, 40)])
 def test_three_hundred_brokers_fit_into_one_picture(width: int, height: int) -> None:
     view = crowded(300, 50, 20_000)
@@ -106,6 +141,30 @@ async def test_m_shows_the_map_and_the_table_with_the_same_broker() -> None:
 async def test_a_few_brokers_have_no_map() -> None:
     async with stage(solving(), size=(120, 40)) as on:
         assert "m" not in on.app.screen.active_bindings
+        await on.press("m")
+        assert [n.message for n in on.app._notifications] == ["the map is for 40 brokers or more"]
+
+
+async def test_the_title_of_the_map_names_the_unit_of_its_cells_at_once() -> None:
+    async with stage(crowded(60, 50, 2_000), size=(120, 40)) as on:
+        panel = on.app.screen.query_one(BrokerPanel)
+        await on.press("m")
+        assert "tens of percent" not in str(panel.border_title)
+        await on.pilot.resize_terminal(60, 16)
+        await on.settle()
+        assert "tens of percent" in str(panel.border_title)
+
+
+@pytest.mark.parametrize("rack", ["東京リージョン-ゾーン", "東京", "a"])
+def test_racks_named_in_wide_letters_keep_their_brokers_in_place(rack: str) -> None:
+    view = balanced_after_run()
+    first, *others = view.brokers
+    wide = first.model_copy(update={"rack": rack})
+    drawn = broker_map(replace(view, brokers=(wide, *others)), GOALS, 60, 10)
+    widths = {cell_len("".join(span.text for span in line)) for line in drawn.lines}
+    starts = {cell_len(line[0].text) for line in drawn.lines}
+    assert len(widths) == 1
+    assert starts == {drawn.label}
 
 
 async def test_a_click_selects_a_broker() -> None:
@@ -116,3 +175,20 @@ async def test_a_click_selects_a_broker() -> None:
         panel = on.app.screen.query_one(BrokerPanel)
         drawn = broker_map(on.app.moment.view, GOALS, 116, 18)
         assert panel.selected == drawn.at(14, 2)
+
+
+@pytest.mark.parametrize("height", [2, 5, 9])
+def test_where_rows_do_not_fit_the_selected_one_is_drawn_and_the_others_are_counted(
+    height: int,
+) -> None:
+    view = crowded(300, 50, 2000)
+    for selected in (view.brokers[0].id, view.brokers[149].id, view.brokers[-1].id):
+        drawn = broker_map(view, GOALS, 40, height, selected)
+        assert len(drawn.lines) == height
+        row = next(y for y, row in enumerate(drawn.rows) if selected in row)
+        assert row in drawn.drawn
+        shown = [broker for y in drawn.drawn for broker in drawn.rows[y]]
+        assert plain(drawn.lines[-1]) == f"{300 - len(shown)} more brokers: up and down"
+        at = drawn.label + drawn.rows[row].index(selected) * drawn.cell
+        assert drawn.at(at, row - drawn.drawn.start) == selected
+        assert drawn.at(at, height - 1) is None

@@ -8,8 +8,9 @@ from control.loop.view import LoopView
 from model.evaluate import evaluate
 from model.goals.goals import Goal
 from model.ids import BrokerId
-from model.snapshot.snapshot import BrokerState, Resource, Snapshot
+from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot
 from tests.support.tui.app_harness import stage
+from tests.support.tui.large_clusters import crowded
 from tests.support.tui.loop_views import (
     CONNECTING,
     GOALS,
@@ -30,6 +31,7 @@ from tui.viewmodel.brokers.gauges import ORDER, gauges
 from tui.viewmodel.brokers.headline import averages_line, balance_line
 from tui.viewmodel.brokers.load_history import Trail
 from tui.viewmodel.cells import Role, plain
+from tui.viewmodel.sort_filter import Wish, arranged
 from tui.widgets.keyed_table import KeyedTable
 
 ALL = frozenset(ORDER)
@@ -218,20 +220,20 @@ def test_an_empty_table_is_explained() -> None:
 
 def test_the_balance_is_a_sentence() -> None:
     assert plain(balance_line(solving(), GOALS, 120)) == (
-        " IMBALANCED  worst: broker 1, bytes in +200 %   3 of 3 brokers outside the tolerance band"
+        " IMBALANCED  worst: broker 1, bytes in +200%   3 of 3 brokers outside the tolerance band"
     )
     assert plain(balance_line(balanced_after_run(), GOALS, 120)) == (
-        " BALANCED   every broker is within its tolerance band; worst: broker 3, bytes in +2 %"
+        " BALANCED   every broker is within its tolerance band; worst: broker 3, bytes in +2%"
     )
 
 
 @pytest.mark.parametrize("width", range(50, 130))
 def test_the_worst_broker_is_never_truncated(width: int) -> None:
     line = plain(balance_line(solving(), GOALS, width))
-    assert "worst: broker 1, bytes in +200 %" in line
+    assert "worst: broker 1, bytes in +200%" in line
     assert len(line) <= width
     line = plain(balance_line(balanced_after_run(), GOALS, width))
-    assert "worst: broker 3, bytes in +2 %" in line or width < 55
+    assert "worst: broker 3, bytes in +2%" in line or width < 55
     assert len(line) <= width
 
 
@@ -266,3 +268,29 @@ async def test_the_largest_deviation_is_visible_at_every_size(size: tuple[int, i
         table = on.app.screen.query_one("#brokers", KeyedTable)
         assert "worst" in table.render_line(0).text
         assert "in !+200%" in table.render_line(1).text
+
+
+def test_brokers_in_trouble_come_before_those_that_deviate_most() -> None:
+    view = crowded(60, 50, 3000)
+    disk = LogDir(path="/data/2", cordoned=True, failed=True)
+    updates: dict[int, dict[str, object]] = {
+        42: {"state": BrokerState.DEAD},
+        7: {"state": BrokerState.SLOW},
+        30: {"log_dirs": (LogDir(path="/data/1"), disk)},
+    }
+    brokers = tuple(b.model_copy(update=updates.get(b.id, {})) for b in view.brokers)
+    assert view.snapshot is not None
+    header = view.snapshot.header.model_copy(update={"brokers": brokers})
+    snapshot = Snapshot(header, view.snapshot.partitions)
+    view = replace(view, brokers=brokers, snapshot=snapshot, evaluation=judged(snapshot))
+    for width in (58, 78, 118, 198):
+        rows = _rows(view, width)
+        assert [*rows][:3] == ["42", "30", "7"]
+        columns = broker_table(view, GOALS, width).columns
+        assert sum(c.width for c in columns) <= width
+        assert next(c.width for c in columns if c.key == "state") > len("DISK FAILED")
+        assert [row["state"] for row in rows.values()][:4] == [
+            *("DEAD", "DISK FAILED", "SLOW", "alive")
+        ]
+    table = arranged(broker_table(view, GOALS, 118), Wish().sorted_by("off"))
+    assert table.rows[0].key == "42"

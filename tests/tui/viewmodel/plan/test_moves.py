@@ -11,8 +11,8 @@ from tui.viewmodel.plan.shown_plan import shown
 @pytest.mark.parametrize(
     ("width", "reason"),
     [
-        (150, "relieves broker 1 (bytes in 200 % above average); broker 2 is 100 % below average"),
-        (110, "relieves broker 1 (bytes in 200 % above average)"),
+        (150, "relieves broker 1 (bytes in 200% above average); broker 2 is 100% below average"),
+        (110, "relieves broker 1 (bytes in 200% above average)"),
         (74, "relieves broker 1 (in)"),
         (66, "relieves 1 (in)"),
         (58, "relieves 1"),
