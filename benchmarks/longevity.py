@@ -1,7 +1,7 @@
-"""What many runs cost: `python -P -m benchmarks.longevity`, into `longevity.md`.
+"""What many runs and a year cost: `python -P -m benchmarks.longevity`, into `longevity.md`.
 
 Journals of RUNS=50,000 runs are written to a folder, and a process that has just started asks what
-a command or a decision of `--auto` asks of them.
+a command or a decision of `--auto` asks of them. The year is that of `longevity_year`.
 """
 
 import argparse
@@ -60,6 +60,7 @@ HEAD: Final = (
     "line.\n\n"
 )
 REPEATS: Final = 3
+YEAR: Final = "## A simulated year\n"
 
 
 def moves_of(number: int) -> list[Move]:
@@ -183,24 +184,15 @@ def rows(folder: Path, now_ms: int) -> list[tuple[str, ...]]:
     return found
 
 
-def main() -> None:
-    """Measure, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="where journals are, for --ask")
-    parser.add_argument("--ask", help=argparse.SUPPRESS)
-    parser.add_argument("--now-ms", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    given = parser.parse_args()
-    if given.ask:
-        ask(given.folder, given.ask, given.now_ms)
-        return
+def many_runs(runs: int) -> str:
+    """Measure what earlier runs cost."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as name:
         folder, now_s = Path(name), time.time()
-        fill(folder, given.runs, now_s)
+        fill(folder, runs, now_s)
         files = list(folder.iterdir())
         head = HEAD.format(
             processor=processor(),
-            runs=given.runs,
+            runs=runs,
             moves=MOVES,
             failed=FAILED_EVERY,
             cut=CUT_EVERY,
@@ -209,9 +201,32 @@ def main() -> None:
             repeats=REPEATS,
             target=TARGET_S,
         )
-        text = head + table(("", "seconds", "again", "MiB"), rows(folder, int(1000 * now_s)))
-        TABLE.write_text(text)
-        print(text, flush=True)
+        return head + table(("", "seconds", "again", "MiB"), rows(folder, int(1000 * now_s)))
+
+
+def main() -> None:
+    """Measure, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help="where journals are, for --ask")
+    parser.add_argument("--ask", help=argparse.SUPPRESS)
+    parser.add_argument("--now-ms", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", choices=("runs", "year"), help="this part of the table alone")
+    given = parser.parse_args()
+    if given.ask:
+        ask(given.folder, given.ask, given.now_ms)
+        return
+    known, _, year = (TABLE.read_text() if TABLE.exists() else "").partition(YEAR)
+    # First, in a process that has held nothing else yet.
+    if given.only != "runs":
+        # Processes that answer `--ask` do without what it imports.
+        from benchmarks.longevity_year import measured
+
+        year = f"\n{measured()}"
+    if given.only != "year":
+        known = f"{many_runs(given.runs)}\n"
+    TABLE.write_text(f"{known}{YEAR}{year}")
+    print(TABLE.read_text(), flush=True)
 
 
 if __name__ == "__main__":

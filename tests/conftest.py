@@ -13,12 +13,24 @@ from hypothesis import HealthCheck, settings
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.automq import AutoMQCluster, automq_home
+from tests.support.kube_apiserver import KubeApiserver, kube_apiserver, kubernetes_home
+from tests.support.one_shared_cluster import OneSharedCluster, is_on_shared_cluster
 
-OUTER = {"ALL_VERSIONS", "AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
+OUTER = {
+    "ALL_VERSIONS",
+    "AUTOMQ_HOME",
+    "CACHE_DIR",
+    "CRUISE_CONTROL_HOME",
+    "JAVA",
+    "KUBERNETES_HOME",
+    "SOAK_MINUTES",
+}
 """Variables for the test suite itself, without their prefix."""
 
 # No test stops one of these brokers, and a busy machine must not look as if one did.
 STEADY = LocalPlan(properties={"broker.session.timeout.ms": "60000"})
+
+_shared_cluster = pytest.StashKey[LocalCluster]()
 
 # A busy machine says nothing about the code: examples have no time limit.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -75,8 +87,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute whole files, those on the shared cluster to the same worker."""
-    from tests.support.one_shared_cluster import OneSharedCluster
-
     return OneSharedCluster(config, log) if config.getoption("dist") == "loadfile" else None
 
 
@@ -92,13 +102,29 @@ def _log_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def local_cluster() -> Iterator[LocalCluster]:
+def local_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Three local brokers with a remote tier and S3, shared by all tests marked kafka.
 
     A test makes topics of its own and leaves every broker running.
     """
     with LocalCluster(default_cache_dir(), STEADY) as cluster:
+        request.config.stash[_shared_cluster] = cluster
         yield cluster
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the shared cluster after the last test on it; idle brokers take a third of a core."""
+    cluster = item.config.stash.get(_shared_cluster, None)
+    if cluster is None:
+        return
+    if hasattr(item.config, "workerinput"):
+        # A worker runs all files on it one after another.
+        rest = [nextitem] if nextitem is not None else []
+    else:
+        rest = item.session.items[item.session.items.index(item) + 1 :]
+    if not any(is_on_shared_cluster(one.nodeid.partition("::")[0]) for one in rest):
+        cluster.close()
 
 
 @pytest.fixture
@@ -125,6 +151,22 @@ def automq_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AutoMQC
         yield cluster.wait_ready()
     finally:
         cluster.close()
+
+
+@pytest.fixture(scope="session")
+def _kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiserver]:
+    home = kubernetes_home()
+    if home is None:
+        pytest.skip("no kube-apiserver and etcd: set PLIMSOLL_KUBERNETES_HOME to their folder")
+    with kube_apiserver(home, tmp_path_factory.mktemp("kubernetes")) as api:
+        yield api
+
+
+@pytest.fixture
+def real_api(_kube_apiserver: KubeApiserver) -> Iterator[KubeApiserver]:
+    """A real API server of Kubernetes without leases, shared by all tests that need one."""
+    yield _kube_apiserver
+    _kube_apiserver.reset()
 
 
 @pytest.fixture(scope="module")

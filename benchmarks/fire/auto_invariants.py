@@ -71,12 +71,15 @@ class AutoInvariants:
             self._paused(plan, host, steady_s)
 
     def resumes(self, host: str) -> None:
-        """Note that a run is resumed."""
-        self._changed.add(host)
+        """Note that a run is about to be resumed."""
+        self._changed.discard(host)
 
-    def ends(self, host: str, steady_s: float) -> None:
-        """Note the end of a run; one that was refused before its first change is none."""
-        if host in self._changed:
+    def ends(self, host: str, steady_s: float, *, has_reported: bool) -> None:
+        """Note the end of a run; one that was refused before its first change is none.
+
+        So is one that could not be resumed, since another host holds the lease.
+        """
+        if has_reported or host in self._changed:
             self._ended_s[host] = steady_s
 
     def changes(self, host: str, run: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.fire.fire_world import Outcome, outcome_of
 from benchmarks.fire.invariants import Violation
+from benchmarks.fire.mutants import UNSEEN
 from benchmarks.fire.scenarios import FaultKind, scenario_of
 from benchmarks.sections import table
 
@@ -21,6 +22,8 @@ class Figures:
     ended: Counter[str] = field(default_factory=Counter)
     """How the newest run ended, in a word or two."""
     cpu_s: float = 0.0
+    wall_s: float = 0.0
+    """From the beginning of the first world to the end of the last."""
     days: float = 0.0
     """Simulated."""
     violations: list[tuple[int, Violation]] = field(default_factory=list)
@@ -38,9 +41,10 @@ class Figures:
         self.counts["tasks taken over by another host"] += outcome.task_takeovers
         self.counts["runs of --auto"] += outcome.loop_runs
         self.counts["checks"] += outcome.checks
+        self.counts["lists on the way in fewer racks"] += outcome.crowded
         self.met += outcome.met
         self.days += outcome.seconds / 86400
-        self.ended[outcome.ended.partition(":")[0]] += 1
+        self.ended[_rest(outcome)] += 1
         if outcome.violation is not None:
             self.violations.append((seed, outcome.violation))
 
@@ -53,6 +57,12 @@ class Figures:
         self.cpu_s += other.cpu_s
         self.days += other.days
         self.violations += other.violations
+
+
+def _rest(outcome: Outcome) -> str:
+    """How the newest run ended, in a word or two."""
+    none = "no run has ended" if outcome.violation is None else "none, an invariant was violated"
+    return outcome.ended.partition(":")[0] or none
 
 
 def figures_of(seeds: Iterable[int]) -> Figures:
@@ -72,6 +82,7 @@ def tables(of: Figures) -> str:
         *([f"at rest: {word}", f"{count:,}"] for word, count in sorted(of.ended.items())),
         ["days simulated", f"{of.days:,.1f}"],
         ["CPU per world", f"{1000 * of.cpu_s / max(1, of.runs):.0f} ms"],
+        ["wall time of all", f"{of.wall_s:,.1f} s"],
         ["worlds in which an invariant was violated", f"{len(of.violations):,}"],
     ]
     faults = [[str(kind), f"{of.met[kind]:,}"] for kind in FaultKind]
@@ -81,7 +92,9 @@ def tables(of: Figures) -> str:
 def mutant_table(results: Sequence[tuple[str, tuple[int, Violation] | None]]) -> str:
     """As Markdown: each deliberate bug, and what found it."""
     rows = [
-        [name, str(found[0] + 1), found[1].invariant] if found else [name, "not found", ""]
+        [name, str(found[0] + 1), found[1].invariant]
+        if found
+        else [name, "not found", UNSEEN.get(name, "")]
         for name, found in results
     ]
-    return table(["bug", "seeds needed", "invariant"], rows)
+    return table(["bug", "seeds needed", "invariant, or why it is not seen"], rows)

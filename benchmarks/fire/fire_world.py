@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -43,12 +44,12 @@ from benchmarks.fire.world_tasks import TaskProcess
 from clients.s3 import Bucket, S3Settings
 from control.compose import IDLE_LEASE_S, SPARE_LEASE_S
 from control.tasks.broker_task import BrokerTask, TaskPhase
-from executor.client.kafka_admin import longest_request_s, slowest_change_s
+from executor.client.kafka_admin import latest_effect_s, longest_request_s, slowest_change_s
 from executor.executor import Executor
 from executor.journal.archive import archive_in
 from executor.journal.lease import LeaseSettings
 from executor.journal.run_history import PastRun, past_run, read_content
-from executor.journal.run_journal import run_paths
+from executor.journal.run_journal import CORDON, run_paths
 from executor.run.operator_control import Steering
 from executor.run.rollback_plan import restores
 from executor.timing import RunLimits, Timing
@@ -67,6 +68,7 @@ _BETWEEN_S: Final = 12.0
 _REFUSED_S: Final = 40.0
 _STUCK_S: Final = 4000.0
 """A world that takes longer is stuck."""
+_DAY_S: Final = 24 * 3600.0
 _REQUEST_S: Final = longest_request_s(TIMEOUT_S)
 _LONGEST_SEARCH_S: Final = slowest_change_s(TIMEOUT_S) - TIMEOUT_S
 _STANDING_BY: Final = LeaseSettings(IDLE_LEASE_S, SPARE_LEASE_S)
@@ -106,8 +108,10 @@ class Outcome:
     loop_runs: int
     """Runs that a loop of `--auto` has begun."""
     checks: int
+    crowded: int
+    """Requested lists between those before and after a move that lie in fewer racks."""
     ended: str
-    """How the newest run ended."""
+    """How the newest run ended; empty where the world was over before."""
     seconds: float
     """Of simulated time."""
     trace: str
@@ -148,7 +152,7 @@ class Host:
     def __post_init__(self) -> None:
         rate = self.world.scenario.rates[self.number]
         cluster = self.world.cluster
-        self.clock_s = self.world.scenario.clocks_s[self.number]
+        self.clock_s = self.latest_s = self.world.scenario.clocks_s[self.number]
         self.timing = Timing(
             now_s=lambda: cluster.now_s + self.clock_s,
             pause=lambda seconds: self.sleep(seconds / rate),
@@ -168,6 +172,8 @@ class Host:
         return f"host {self.number}"
 
     clock_s: float = 0.0
+    latest_s: float = 0.0
+    """The most by which its wall clock has been ahead."""
 
     # ---- life and death
 
@@ -232,14 +238,21 @@ class Host:
         world.note(self.name, change.call, tuple(change.about.items()), change.extra)
         folder = str(self.folder)
         synced = {
-            n: self.disk.intact(n, c)
+            Path(n).stem: self.disk.intact(n, c)
             for n, c in self.disk.durable.items()
             if n.endswith(".jsonl") and os.path.dirname(n) == folder
         }
-        if world.auto is not None and change.call == "reassign" and synced:
-            world.auto.changes(self.name, Path(max(synced)).stem)
-        places = [synced, world.bucket.journals] if world.has_bucket else [synced]
-        world.invariants.sent(self.name, change, places)
+        # The newest run; a cordon may have been journalled since a run that is resumed.
+        run = max((r for r in synced if not r.endswith(f"-{CORDON}")), default="")
+        if world.auto is not None and change.call == "reassign" and run:
+            world.auto.changes(self.name, run)
+        places, since = [synced], ""
+        if world.has_bucket:
+            places.append(world.bucket.journals)
+            # Of runs that others have made, a host fetches those of the last day, by its own clock.
+            day_ago = datetime.fromtimestamp(world.cluster.now_s + self.latest_s - _DAY_S, UTC)
+            since = f"{day_ago:%Y%m%dT%H%M%S}"
+        world.invariants.sent(self.name, change, run, places, since)
         if world.has_bucket:
             world.invariants.held(self.name, world.bucket.holder, f"{change.call} is sent")
 
@@ -351,6 +364,7 @@ class Host:
                 self.timing,
                 call_s=longest_request_s(TIMEOUT_S),
                 slowest_s=slowest_change_s(TIMEOUT_S),
+                late_s=latest_effect_s(TIMEOUT_S),
                 leases=_STANDING_BY if world.scenario.stands_by else LeaseSettings(),
                 holder=self.name,
             )
@@ -492,7 +506,7 @@ class Host:
         return report
 
     def _has_reported(self, report: RunReport) -> None:
-        self.world.reported(report)
+        self.world.reported(self, report)
         self.world.readable(self)
 
 
@@ -574,6 +588,7 @@ class World:
             task_takeovers=self.bucket.task_takeovers,
             loop_runs=self.auto.runs if self.auto is not None else 0,
             checks=self.invariants.checks,
+            crowded=self.invariants.crowded,
             ended=self.ended,
             seconds=self.cluster.now_s - _BEGIN_S,
             trace=self._trace.hexdigest(),
@@ -620,7 +635,9 @@ class World:
                 return
             lost = "; ".join(str(d) for d in content.losses)
             self.invariants.check(not lost, "a journal is readable after any crash", lost)
-            known = data.startswith(host.disk.durable.get(str(path), b""))
+            # What a power loss has left of a record is none; whoever reopens the file cuts it off.
+            synced = host.disk.durable.get(str(path), b"").rpartition(b"\n")
+            known = data.startswith(b"".join(synced[:2]))
             self.invariants.check(known, "no synced record lost", path.name)
 
     def _disbelieved(self, flip: Flip) -> None:
@@ -631,11 +648,15 @@ class World:
         new = [words for words in found if words not in known]
         self.invariants.check(not new, "no flipped bit is believed", f"{flip.path.name}: {new}")
 
-    def reported(self, report: RunReport) -> None:
+    def reported(self, host: Host, report: RunReport) -> None:
         """Check a run that has ended by itself."""
         self.ended = f"{report.state}: {report.reason}"
         self.note(report.state, [m.state for m in report.moves])
-        if "plimsoll cleanup" not in self.ended and "cannot be" not in self.ended:
+        # A host that has lost its lease reports while the next one continues the run, with settings
+        # of its own, which are checked at the end of that one.
+        others_run = self.bucket.holder not in ("", host.name)
+        told = "plimsoll cleanup" in self.ended or "cannot be" in self.ended
+        if not (others_run or told):
             self.invariants.clean(f"the run {report.run_id} {self.ended}")
 
     def has_excuse(self, report: RunReport) -> bool:
@@ -796,6 +817,7 @@ class World:
         self._met(fault)
         by_s = (-3600.0, -30.0, 30.0, 86400.0)[fault.which % 4]
         host.clock_s += by_s
+        host.latest_s = max(host.latest_s, host.clock_s)
         if self.auto is not None:
             self.auto.is_clock_off |= by_s > 3600.0
 

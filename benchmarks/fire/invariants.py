@@ -6,12 +6,13 @@ the plan's, and the lease by the object in the bucket.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.fire.scenarios import RACKS, Scenario
 from benchmarks.fire.world_admin import Change
+from executor.platforms.cordons import CORDONED
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulated_cluster.cluster import SimulatedCluster
 from model.ids import BrokerId, PartitionId, TopicName
@@ -42,6 +43,8 @@ class Announced:
     """Broker, setting and value."""
     entries: set[tuple[str, str, str]] = field(default_factory=set)
     """Topic, setting and entry."""
+    cordons: set[tuple[int, str | None]] = field(default_factory=set)
+    """Broker and value; None where the cordon ends."""
 
     def read(self, content: bytes) -> "Announced":
         """The same with what was appended; from the beginning where it was replaced."""
@@ -62,6 +65,8 @@ class Announced:
         event, detail = record["event"], record["detail"]
         if event in _COUNTED:
             self.moves[event, PartitionId(record["topic"], record["partition"])] += 1
+        if event in ("cordoning", "uncordoning"):
+            self.cordons.add((int(detail["broker"]), detail.get("value")))
         if event == "throttled":
             for broker, of in detail["ours"].items():
                 for key, values in of.items():
@@ -94,7 +99,10 @@ class Invariants:
     """Brokers before and after the approved moves of each partition."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Approved plans by hash."""
-    _sent: Counter[tuple[str, PartitionId]] = field(default_factory=Counter)
+    _sent: defaultdict[str, Counter[tuple[str, PartitionId]]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    """Requests by run, kind and partition."""
     _known: dict[str, Announced] = field(default_factory=dict)
     _moves: dict[PartitionId, Move] = field(default_factory=dict)
 
@@ -128,25 +136,40 @@ class Invariants:
 
     # ---- changing calls
 
-    def sent(self, host: str, change: Change, journals: Iterable[Mapping[str, bytes]]) -> None:
-        """Check a changing call as it is sent.
+    def sent(
+        self,
+        host: str,
+        change: Change,
+        run: str,
+        journals: Iterable[Mapping[str, bytes]],
+        fetched_from: str,
+    ) -> None:
+        """Check a changing call of a run as it is sent.
 
-        journals: each place that must hold its record: contents by name.
+        journals: each place that must hold its record: contents by run; the host's own one first.
+        fetched_from: the earliest time, as in a run's id, whose runs that host has fetched.
         """
         if change.call == "reassign":
             for pid, target in change.about.items():
-                self._sent["cancel" if target is None else "reassign", pid] += 1
+                self._sent[run]["cancel" if target is None else "reassign", pid] += 1
                 if target is not None:
                     self._approved(pid, tuple(target))
         if change.call == "elect":
             for pid in change.about:
-                self._sent["elect", pid] += 1
+                self._sent[run]["elect", pid] += 1
         for number, place in enumerate(journals):
             where = "archived" if number else "synced"
-            known = [self._read(f"{number}{host}{n}", c) for n, c in place.items()]
-            if missing := self._unannounced(change, known):
+            known = {n: self._read(f"{number}{host}{n}", c) for n, c in place.items()}
+            runs = set(self._sent) if number else {run, *self._fetched(fetched_from)}
+            if missing := self._unannounced(change, known, runs):
                 self.broken(f"no changing call without its {where} record", missing)
             self.checks += 1
+
+    def _fetched(self, since: str) -> Iterator[str]:
+        """Runs from the first one on that began since then; a host fetches no older ones."""
+        runs = sorted(self._sent)
+        recent = (number for number, run in enumerate(runs) if _begun_at(run) >= since)
+        yield from runs[next(recent, len(runs)) :]
 
     def held(self, host: str, holder: str, what: str) -> None:
         """Check that a changing call is sent, or arrives, within the sender's lease."""
@@ -158,40 +181,53 @@ class Invariants:
         self._known[key] = found
         return found
 
-    def _unannounced(self, change: Change, known: list[Announced]) -> str:
-        """What no record announces; empty where all is."""
+    def _unannounced(
+        self, change: Change, known: Mapping[str, Announced], runs: Iterable[str]
+    ) -> str:
+        """What no record announces; empty where all is.
 
-        def count(event: str, pid: PartitionId) -> int:
-            return sum(a.moves[event, pid] for a in known)
-
+        known: the journals of a place by run. runs: those whose every request they must announce.
+        """
         match change.call:
-            case "reassign":
-                for pid in change.about:
-                    cancels, issues = count("cancelling", pid), count("issuing", pid)
-                    lists, nones = self._sent["reassign", pid], self._sent["cancel", pid]
-                    if lists > issues + cancels or nones > cancels:
-                        return f"{pid}: {lists} lists and {nones} cancels, but {issues} + {cancels}"
-            case "elect":
-                for pid in change.about:
-                    if self._sent["elect", pid] > count("electing", pid):
-                        return f"election of {pid}"
+            case "reassign" | "elect":
+                for run in sorted(runs):
+                    records = known.get(run, Announced()).moves
+                    if missing := self._unannounced_moves(change, run, records):
+                        return f"run {run}: {missing}"
             case "broker":
-                return self._unannounced_rates(change.extra, change.about, known)
+                return self._unannounced_settings(change.extra, change.about, known.values())
             case "append":
-                return self._unannounced_entries(change.extra, change.about, known)
+                return self._unannounced_entries(change.extra, change.about, known.values())
         return ""
 
-    def _unannounced_rates(
-        self, broker: BrokerId, values: Mapping[str, str | None], known: list[Announced]
+    def _unannounced_moves(
+        self, change: Change, run: str, records: Mapping[tuple[str, PartitionId], int]
+    ) -> str:
+        sent = self._sent[run]
+        for pid in change.about:
+            cancels, issues = records["cancelling", pid], records["issuing", pid]
+            lists, nones = sent["reassign", pid], sent["cancel", pid]
+            if lists > issues + cancels or nones > cancels:
+                return f"{pid}: {lists} lists and {nones} cancels, but {issues} + {cancels}"
+            if sent["elect", pid] > records["electing", pid]:
+                return f"election of {pid}"
+        return ""
+
+    def _unannounced_settings(
+        self, broker: BrokerId, values: Mapping[str, str | None], known: Collection[Announced]
     ) -> str:
         for key, value in values.items():
-            found = value is None or any((broker, key, value) in a.rates for a in known)
-            if key in RATES and not found:
+            found = True
+            if key in RATES and value is not None:
+                found = any((broker, key, value) in a.rates for a in known)
+            if key == CORDONED:
+                found = any((broker, value) in a.cordons for a in known)
+            if not found:
                 return f"{key} = {value} of broker {broker}"
         return ""
 
     def _unannounced_entries(
-        self, topic: TopicName, lists: Mapping[str, Iterable[str]], known: list[Announced]
+        self, topic: TopicName, lists: Mapping[str, Iterable[str]], known: Collection[Announced]
     ) -> str:
         for key, entries in lists.items():
             for entry in entries:
@@ -258,3 +294,8 @@ class Invariants:
 def racks(replicas: Iterable[BrokerId]) -> int:
     """In how many racks replicas are."""
     return len({RACKS[broker - 1] for broker in replicas})
+
+
+def _begun_at(run: str) -> str:
+    """When a run began, as its id says, by the clock of the host that began it."""
+    return run.split("-")[1] if "-" in run else ""

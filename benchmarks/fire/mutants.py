@@ -21,6 +21,8 @@ from control.tasks.task_archive import TaskArchive
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_hold import TaskHold
 from control.tasks.task_runner import TaskRunner
+from executor import executor as executor_module
+from executor.executor import Executor
 from executor.health import competing_rebalancers
 from executor.journal import archive, records, run_journal
 from executor.journal.archive import Archive
@@ -267,6 +269,12 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "elections have no record": _without_record(JournalEvent.ELECTING),
     "cancels have no record": _without_record(JournalEvent.CANCELLING),
     "throttles have no record": _without_record(JournalEvent.THROTTLED),
+    "cordons have no record": _without_record(JournalEvent.CORDONING),
+    "ends of cordons have no record": _without_record(JournalEvent.UNCORDONING),
+    "a plan is not checked before its run": _set(executor_module, "judge", lambda *_, **__: ()),
+    "settings that earlier runs have left stay": _set(
+        Executor, "_restore_first", lambda *_, **__: None
+    ),
     "the plan is not stored": _set(run_journal, "write_document", lambda *_, **__: None),
     "a full disk is ignored": _set(RunJournal, "_fail", _failing_quietly),
     "records follow remains of a failed write": _set(RunJournal, "_append", _appended_anywhere),
@@ -314,6 +322,24 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "the pause between runs is not kept": _set(policy, "not_yet", lambda *_: None),
 }
 """By what the bug is."""
+UNSEEN: Final[Mapping[str, str]] = {
+    "a lease is measured by the wall clock": (
+        "a clock has to be stepped back while the lease cannot be renewed for as long as it lasts, "
+        "and another host has to take over meanwhile"
+    ),
+    "another writer of the archive is ignored": (
+        "there is one only after the lease has passed to another host, and the lease is checked "
+        "before each request"
+    ),
+    "a task is written over what others wrote": (
+        "tasks are written under the lease, which one host holds"
+    ),
+    "a plan is not checked before its run": "every plan fits its world as its run begins",
+    "limits of --auto are not checked": (
+        "a plan has the limits among its goals, and one that exceeds them is refused as invalid"
+    ),
+}
+"""Why a bug that no seed has found is hard to find, or what else prevents its effect."""
 
 
 @contextmanager

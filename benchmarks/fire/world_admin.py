@@ -153,6 +153,9 @@ class WorldAdmin(SimulatedAdmin):
 
     def _change(self, call: str, ask: Callable[[], _T]) -> _T:
         change, answers = self._about, list[_T | PlimsollError]()
+        if not change.call:
+            raise NotImplementedError(f"no invariant judges {call}")
+        self._about = Change(call="", about={})
         self._caller.step()
         passage = self._caller.passage(changes=True)
         if passage.search_s:

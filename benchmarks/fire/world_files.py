@@ -100,10 +100,12 @@ class Disk:
         half = len(data) // 2
         file.write_part(data, half)
         self.step()
-        written = half + file.write_part(data[half:], len(data) - half)
+        return half + file.write_part(data[half:], len(data) - half)
+
+    def stamp(self, file: "WorldFile") -> None:
+        """Set the time of a file that has just changed, since the machine's clock is another."""
         if self.now_s is not None:
             os.utime(file.fileno(), (self.now_s(), self.now_s()))
-        return written
 
     def sync(self, path: str) -> None:
         """Make a file or the entries of a folder durable."""
@@ -145,8 +147,7 @@ class Disk:
         at = self.rng.randrange(len(content))
         before = content[at]
         content[at] ^= 1 << self.rng.randrange(8)
-        with open(path, "r+b", buffering=0) as file:
-            file.write(content)
+        _put(path, bytes(content), path.stat())
         self.flips.append(Flip(path, at, before, content[at]))
         return True
 
@@ -182,13 +183,14 @@ class Disk:
             shutil.rmtree(path)
             return
         content = path.read_bytes() if path.exists() else b""
+        times = path.stat() if path.exists() else None
         path.unlink(missing_ok=True)
         synced = self.durable.pop(change.path, b"")
         if change.source and not change.source.endswith(_PARTIAL):
-            Path(change.source).write_bytes(content)
+            _put(Path(change.source), content, times)
             self.durable[change.source] = synced
         if change.replaced is not None:
-            path.write_bytes(change.replaced)
+            _put(path, change.replaced, times)
             self.durable[change.path] = change.replaced
 
     def _tear(self, path: Path) -> None:
@@ -200,8 +202,15 @@ class Disk:
         if part and self.rng.random() < 0.2:
             # The file's new length was written, but not its blocks.
             part = part[: len(part) // 2] + bytes(len(part) - len(part) // 2)
-        path.write_bytes(synced + part)
+        _put(path, synced + part, path.stat())
         self.durable[str(path)] = synced + part
+
+
+def _put(path: Path, content: bytes, times: os.stat_result | None) -> None:
+    """Replace what is on a disk, which does not change a file's time as a write does."""
+    path.write_bytes(content)
+    if times is not None:
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 class WorldFile(io.FileIO):
@@ -222,7 +231,15 @@ class WorldFile(io.FileIO):
 
     def write_part(self, data: Any, size: int) -> int:
         """Write the first `size` bytes."""
-        return super().write(data[:size])
+        written = super().write(data[:size])
+        self.disk.stamp(self)
+        return written
+
+    def truncate(self, size: int | None = None) -> int:
+        """Cut off what follows."""
+        length = super().truncate(size)
+        self.disk.stamp(self)
+        return length
 
 
 @contextmanager

@@ -5,7 +5,8 @@ some worlds ignores the budgets, so that the loop has to refuse its plans. While
 loop continues its turns, as it does beside a run in a thread.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,14 +25,15 @@ from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import Timing
 from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.quiet_observer import QuietObserver
 from model.errors import ClusterUnreachable, ConfigError, GuardrailRefused, PlanOutdated
 from model.goals.goals import Goals, SolveLimits
-from model.ids import NO_BROKER, BrokerId, TopicName
+from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Plan, PlanStatus
+from model.plan.proposal import Proposal
 from model.run import RunReport
-from model.snapshot.consumer_lag import ConsumerLag
-from model.snapshot.replication import Replication
 from model.snapshot.snapshot import (
+    Bools,
     Broker,
     BrokerState,
     PartitionRow,
@@ -41,7 +43,6 @@ from model.snapshot.snapshot import (
     Topic,
     partitions_from_rows,
 )
-from model.snapshot.steadiness import Steadiness
 from solver.report.given_plan import given_plan
 from solver.report.result import Result
 
@@ -59,48 +60,20 @@ _RESOURCES: Final = (Resource.NET_IN, Resource.DISK)
 
 
 @dataclass(slots=True, kw_only=True)
-class WorldObserver:
+class WorldObserver(QuietObserver):
     """What a collector beside the loop knows: the newest snapshot that it could take."""
 
     scenario: Scenario
     cluster: SimulatedCluster
     timing: Timing
     is_cut: Callable[[], bool]
-    failure: "PlimsollError | None" = None
     _seen: Snapshot | None = None
     _next_s: float = -np.inf
-
-    def start(self) -> None:
-        """Do nothing: it needs no thread."""
-
-    def close(self) -> None:
-        """Do nothing: it has no connection."""
 
     def brokers(self) -> tuple[Broker, ...]:
         """As of the newest snapshot."""
         found = self.snapshot()
         return () if found is None else found.header.brokers
-
-    def replication(self) -> Replication | None:
-        """Not watched."""
-        return None
-
-    def slow(self) -> dict[BrokerId, str]:
-        """Not watched."""
-        return {}
-
-    def steadiness(self) -> Steadiness | None:
-        """Not known."""
-        return None
-
-    def ahead_s(self) -> float:
-        """No samples are left out."""
-        return 0.0
-
-    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
-        """No group has committed."""
-        del topics
-        return None
 
     def snapshot(self) -> Snapshot | None:
         """The newest one; another one every few seconds while the cluster can be reached."""
@@ -174,12 +147,14 @@ class WatchedExecutor:
     def _run(self, run: Callable[[], RunReport], steering: Steering) -> RunReport:
         process = self._process
         process.steers(steering)
-        process.is_running = True
+        process.is_running, has_reported = True, False
         try:
             report = run()
+            has_reported = True
         finally:
             process.is_running = False
-            process.invariants.ends(process.name, process.timing.steady_s())
+            now_s = process.timing.steady_s()
+            process.invariants.ends(process.name, now_s, has_reported=has_reported)
         process.reported(report)
         return report
 
@@ -216,15 +191,18 @@ class LoopProcess:
         )
         timing = replace(self.timing, pause=lambda seconds: self._pause(seconds, loop, observer))
         loop = self._loop(timing, observer)
-        while not self.is_healed():
-            wait_s = TURN_S
-            try:
-                loop.turn(observer)
-            except ClusterUnreachable:
-                wait_s = RETRY_S
-            self._answer()
-            self.timing.pause(wait_s)
-        loop.close()
+        try:
+            while not self.is_healed():
+                wait_s = TURN_S
+                try:
+                    loop.turn(observer)
+                except ClusterUnreachable:
+                    wait_s = RETRY_S
+                self._answer()
+                self.timing.pause(wait_s)
+            loop.close()
+        finally:
+            _unlock(loop)
         return True
 
     def _pause(self, seconds: float, loop: Loop, observer: WorldObserver) -> None:
@@ -267,7 +245,8 @@ class LoopProcess:
         return Loop(settings, parts)
 
     def _decided(self, facts: DecisionInputs, step: Decision, why: str) -> None:
-        self.note(self.name, step, why)
+        # The folder of a world has another name each time.
+        self.note(self.name, step, why.replace(str(self.folder.parent), ""))
         if step is Decision.APPROVE and facts.plan is not None:
             self.invariants.approved(facts.plan)
 
@@ -287,10 +266,12 @@ class LoopProcess:
             if now_s - self._asked_s.setdefault(question.plan_hash, now_s) < policy.answers_s:
                 continue
             try:
-                questions.approve(folder, question.plan_hash, _PERSON, self.timing.now_ms())
-            except (ConfigError, GuardrailRefused, PlanOutdated):
-                continue
-            self.invariants.by_person.add(question.plan_hash)
+                with suppress(ConfigError, GuardrailRefused, PlanOutdated):
+                    questions.approve(folder, question.plan_hash, _PERSON, self.timing.now_ms())
+            finally:
+                # Once it is on the disk, it counts, even where the process dies in the call.
+                if questions.answered_by(folder, question) is not None:
+                    self.invariants.by_person.add(question.plan_hash)
 
     # ---- plans
 
@@ -301,7 +282,18 @@ class LoopProcess:
         most = _MOST_MOVES
         if policy.keeps_budgets:
             most = min(policy.limits.replica_moves, policy.limits.partitions_per_topic)
-        places = dict(self._places(snapshot, goals, most))
+        forced = Proposal(snapshot, goals, ()).forced.rows
+        places = dict(self._places(snapshot, goals, most, forced))
+        if any(row not in places for row in np.flatnonzero(forced).tolist()):
+            return Result(
+                status=PlanStatus.INFEASIBLE,
+                best=None,
+                objective=None,
+                bound=None,
+                work=0.0,
+                seconds=0.0,
+                reasons=("a replica has to leave its broker, and its twin cannot take it",),
+            )
         plan = given_plan(snapshot, goals, SolveLimits(), places, "drawn")
         return Result(
             status=plan.status if plan.moves else PlanStatus.ALREADY_BALANCED,
@@ -313,14 +305,15 @@ class LoopProcess:
         )
 
     def _places(
-        self, snapshot: Snapshot, goals: Goals, most: int
+        self, snapshot: Snapshot, goals: Goals, most: int, forced: Bools
     ) -> Iterator[tuple[int, tuple[tuple[BrokerId, ...], BrokerId]]]:
         dead = {b for b, at in snapshot.broker.items() if at.state is BrokerState.DEAD}
         held = dict.fromkeys(snapshot.broker, 0)
         for row in range(len(snapshot)):
             for broker in snapshot.replicas(row):
                 held[broker] += 1
-        for row in range(len(snapshot)):
+        # As in a plan of the solver, what has to move does so before anything else.
+        for row in sorted(range(len(snapshot)), key=lambda row: not forced[row]):
             partition = snapshot.row(row)
             deferred = goals.keeps(partition.id.topic, partition.id.partition)
             if most <= 0 or deferred or partition.leader == NO_BROKER:
@@ -336,3 +329,14 @@ class LoopProcess:
                 # Kafka elects the first replica.
                 yield row, (after, after[0] if partition.leader == old else partition.leader)
                 break
+
+
+def _unlock(loop: Loop) -> None:
+    """Give back the lock on its decisions, as the system does for a process that dies.
+
+    Otherwise the next process would get it once Python has collected this one's garbage, which
+    happens at another step each time.
+    """
+    decisions = loop._decisions  # noqa: SLF001 - nothing else of a process outlives it here
+    if decisions is not None:
+        decisions._unlock()  # noqa: SLF001

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pydantic import ValidationError
 
+from benchmarks.fuzz import answers
 from clients.jaas import parse_jaas
 from clients.properties import read_properties
 from collector.brokers.response_layout import (
@@ -96,7 +97,7 @@ def _readers(folder: Path) -> Iterator[tuple[str, ByteReader]]:
     }
     for name, (decoder, seeds) in records.items():
         yield name, ByteReader(_of_records(decoder), (*seeds, RECORD_END.join(seeds)))
-    journals = tuple(path.read_bytes() for path in sorted(JOURNALS.glob("*/*.jsonl")))
+    journals = tuple(path.read_bytes() for path in sorted(JOURNALS.rglob("*.jsonl")))
     yield "journal", ByteReader(lambda data: scan(data, "r1"), journals)
     yield (
         "properties",
@@ -159,6 +160,8 @@ def _readers(folder: Path) -> Iterator[tuple[str, ByteReader]]:
         "signers",
         ByteReader(_of_file(read_signers, folder, "x.pem"), (_KEY, _KEY + b"\n" + _KEY)),
     )
+    for name, feed, first in answers.targets(Path(tempfile.mkdtemp(dir=folder))):
+        yield name, ByteReader(feed, first, (PlimsollError, *answers.REFUSALS.get(name, ())))
 
 
 def _without_hash(path: Path) -> object:

@@ -4,6 +4,7 @@ The options are libFuzzer's. Coverage guides the input, as far as the reader is 
 """
 
 import logging
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,9 @@ def main() -> None:
     name, folder, *options = sys.argv[1:]
     logging.disable()
     reader = readers(Path(folder))[name]
-    atheris.Setup([sys.argv[0], *options], lambda data: _read(reader, data))
+    # libFuzzer starts itself again to merge corpora, by a shell and these words.
+    again = (sys.executable, "-P", "-m", "benchmarks.fuzz.target", name, folder)
+    atheris.Setup([shlex.join(again), *options], lambda data: _read(reader, data))
     atheris.Fuzz()
 
 

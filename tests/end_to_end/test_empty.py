@@ -28,7 +28,7 @@ def test_an_empty_cluster_gets_an_answer_at_once(
     assert "Traceback" not in run.stderr
     message = {
         "status": "1 broker, 0 partitions",
-        "plan": "level already: the cluster has no partitions",
+        "plan": "already balanced: the cluster has no partitions",
         "run": "balanced: no resource is loaded enough to be balanced",
     }
     assert message[command[0]] in run.stdout + run.stderr

@@ -38,6 +38,7 @@ def test_equal_files_give_equal_plan_bytes(folder: Path) -> None:
     assert (folder / "a.json").read_bytes() == (elsewhere / "b.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_kafka_reassignment_json_leads_to_the_plans_placement(folder: Path) -> None:
     """Judged by the evaluator: the same objective and no violated rule."""
     run = plimsoll(folder, *FROM, "--out", "plan.json", "--stock", "stock")

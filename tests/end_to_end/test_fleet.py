@@ -32,6 +32,7 @@ class FleetShell(Shell):
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_cluster_that_hangs_does_not_delay_the_other_and_both_share_spark(
     new_cluster: LocalCluster, tmp_path: Path
 ) -> None:

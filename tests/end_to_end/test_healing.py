@@ -44,6 +44,7 @@ def begun_s(shell: Shell) -> float:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_rack_is_repaired_by_approval_and_a_killed_broker_once_its_trigger_acts(
     four_brokers: LocalCluster, tmp_path: Path
 ) -> None:

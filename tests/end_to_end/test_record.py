@@ -33,6 +33,7 @@ def loaded(local_cluster: LocalCluster) -> Iterator[LocalCluster]:
     load.kill()
 
 
+@pytest.mark.slow
 def test_a_recording_is_replayed_to_the_same_loads_and_planned(
     loaded: LocalCluster, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_the_frontier_is_drawn_identically_twice(tmp_path: Path) -> None:
         (("frontier",), "no cluster is configured"),
     ],
 )
+@pytest.mark.slow
 def test_a_mistake_is_reported_in_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:

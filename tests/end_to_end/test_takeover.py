@@ -42,6 +42,7 @@ def hosts(local_cluster: LocalCluster, config: str, tmp_path: Path) -> list[Shel
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_on_another_host(
     local_cluster: LocalCluster, hosts: list[Shell]
 ) -> None:

@@ -15,6 +15,8 @@ OF_RUNS = {"plimsoll_run_moves"}
 """Metrics that have no value before the first run."""
 OF_TLS = {"plimsoll_tls_certificate_end_timestamp_seconds"}
 """Metrics of a service with a certificate."""
+OF_DAY_LIMITS = {"plimsoll_limit_runs_left", "plimsoll_limit_left_bytes"}
+"""Metrics of a service whose limits count runs or bytes per day."""
 _WORD = re.compile(r"\b(?:plimsoll_|process_)\w+|\bup\b")
 _SELECTOR = re.compile(r"(\w+)\{([^}]*)\}")
 _MATCHER = re.compile(r'(\w+)(=~|=)"([^"]*)"')

@@ -1,7 +1,8 @@
 """An API server of Kubernetes for leases alone, over HTTPS: versions, conflicts and rights.
 
 Statuses, reasons and messages are those of kube-apiserver: `AlreadyExists` and `Conflict` with 409,
-an update without a version with 422, a namespace or Lease that is missing with 404.
+an update without a version with 422, a namespace or Lease that is missing with 404. As there, an
+update creates a Lease that is missing, unless it names the uid of the one to be updated.
 """
 
 import json
@@ -20,7 +21,6 @@ from tests.support.tls_certificates import Authority
 from tests.support.web_server import Handler, serving
 
 NAMESPACE = "kafka"
-TOKEN = "of-the-account"
 PATH = re.compile(r"/apis/coordination\.k8s\.io/v1/namespaces/([^/]+)/leases(?:/([^/]+))?")
 MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 VERBS = {"GET": "get", "POST": "create", "PUT": "update"}
@@ -48,24 +48,57 @@ class KubernetesApi:
         self.authority = Authority.make("authority of the cluster")
         self.leases: dict[str, dict[str, Any]] = {}
         """By name, in the one namespace that exists."""
-        self.tokens = {TOKEN}
-        self.rights = {"get", "create", "update"}
+        self.rights: set[str] = {*VERBS.values()}
+        self.everywhere = False
+        """Whether the rights hold in other namespaces, too."""
         self.fault: Callable[[str], Answer | None] = lambda _: None
         """Decides about a method."""
         self.conflicts = 0
         self.seen: list[str] = []
         """Method and path of each request."""
-        self._versions = 100
+        self._versions, self._accounts = 100, 0
         self._lock = threading.Lock()
 
     def account(self, name: str = "account", namespace: str = NAMESPACE) -> Path:
         """A service account's folder."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        (folder / "token").write_text(f"{TOKEN}\n")
+        (folder / "token").write_text(f"{self.token()}\n")
         (folder / "namespace").write_text(namespace)
         self.authority.write(folder / "ca.crt")
         return folder
+
+    def token(self) -> str:
+        """A token of the account."""
+        return f"of-account-{self._accounts}"
+
+    def revoke(self) -> None:
+        """Refuse the tokens that there are."""
+        self._accounts += 1
+
+    def allow(self, *verbs: str, everywhere: bool = False) -> None:
+        """Let the account do this with leases, in its namespace or in all."""
+        self.rights, self.everywhere = {*verbs}, everywhere
+
+    def place(self, name: str, spec: dict[str, Any]) -> None:
+        """Create a lease as another tool does."""
+        self._put(name, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+
+    def remove(self, name: str) -> None:
+        """Remove a lease."""
+        del self.leases[name]
+
+    def reset(self) -> None:
+        """Remove all leases, and give the usual rights."""
+        self.leases.clear()
+        self.seen.clear()
+        self.allow(*VERBS.values())
+        self.fault = lambda _: None
+
+    @property
+    def version(self) -> str:
+        """What it is."""
+        return "a test server"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,16 +112,16 @@ class KubernetesApi:
             match = PATH.fullmatch(path)
             if match is None:
                 return failed(404, "NotFound", "the server could not find the requested resource")
-            if token not in self.tokens:
+            if token != self.token():
                 return failed(401, "Unauthorized", "Unauthorized")
             namespace, name = match[1], match[2] or ""
             verb = VERBS[method]
-            if verb not in self.rights:
+            if verb not in self.rights or not (self.everywhere or namespace == NAMESPACE):
                 return failed(
                     403,
                     "Forbidden",
                     f'leases.coordination.k8s.io "{name}" is forbidden: User '
-                    f'"system:serviceaccount:{namespace}:plimsoll" cannot {verb} resource "leases" '
+                    f'"system:serviceaccount:{NAMESPACE}:plimsoll" cannot {verb} resource "leases" '
                     f'in API group "coordination.k8s.io" in the namespace "{namespace}"',
                 )
             if verb == "get":
@@ -104,31 +137,42 @@ class KubernetesApi:
         about = new["metadata"]
         if problem := invalid(new, namespace, name):
             return failed(422, "Invalid", problem)
+        if namespace != NAMESPACE:
+            return failed(404, "NotFound", f'namespaces "{namespace}" not found')
+        name = about["name"]
+        there = self.leases[name]["metadata"] if name in self.leases else {}
         if verb == "create":
-            if namespace != NAMESPACE:
-                return failed(404, "NotFound", f'namespaces "{namespace}" not found')
-            name = about["name"]
-            if name in self.leases:
-                return self._conflict("AlreadyExists", name, "already exists")
-        elif name not in self.leases:
-            return missing(name)
-        elif not about.get("resourceVersion"):
+            if there:
+                return self._conflict("AlreadyExists", f"{leases_named(name)} already exists")
+        elif about.get("uid") not in (None, there.get("uid")):
+            words = f"UID in precondition: {about['uid']}, UID in object meta: {there.get('uid')}"
+            return self._conflict("Conflict", f"Precondition failed: {words}")
+        elif there and not about.get("resourceVersion"):
             problem = "metadata.resourceVersion: must be specified for an update"
             return failed(422, "Invalid", problem)
-        elif about["resourceVersion"] != self.leases[name]["metadata"]["resourceVersion"]:
+        elif there and about["resourceVersion"] != there["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version"
-            return self._conflict("Conflict", name, words)
-        self._versions += 1
-        self.leases[name] = new | {"metadata": about | {"resourceVersion": str(self._versions)}}
-        return (201 if verb == "create" else 200), self.leases[name]
+            return self._conflict("Conflict", f"{words} and try again")
+        return (200 if there else 201), self._put(name, new)
 
-    def _conflict(self, reason: str, name: str, words: str) -> tuple[int, Any]:
+    def _put(self, name: str, new: Any) -> Any:
+        self._versions += 1
+        old = self.leases.get(name, {"metadata": {"uid": f"uid-{self._versions}"}})
+        given = {"uid": old["metadata"]["uid"], "resourceVersion": str(self._versions)}
+        self.leases[name] = new | {"metadata": new["metadata"] | given}
+        return self.leases[name]
+
+    def _conflict(self, reason: str, message: str) -> tuple[int, Any]:
         self.conflicts += 1
-        return failed(409, reason, f'leases.coordination.k8s.io "{name}" {words}')
+        return failed(409, reason, message)
+
+
+def leases_named(name: str) -> str:
+    return f'leases.coordination.k8s.io "{name}"'
 
 
 def missing(name: str) -> tuple[int, Any]:
-    return failed(404, "NotFound", f'leases.coordination.k8s.io "{name}" not found')
+    return failed(404, "NotFound", f"{leases_named(name)} not found")
 
 
 def failed(status: int, reason: str, message: str) -> tuple[int, Any]:

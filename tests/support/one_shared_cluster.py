@@ -18,9 +18,10 @@ class OneSharedCluster(LoadFileScheduling):  # type: ignore[misc]  # xdist has n
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return SHARED if _is_on_shared_cluster(file) else file
+        return SHARED if is_on_shared_cluster(file) else file
 
 
 @cache
-def _is_on_shared_cluster(file: str) -> bool:
+def is_on_shared_cluster(file: str) -> bool:
+    """Whether tests in this file, named from the root of the repository, use it."""
     return "local_cluster: LocalCluster" in (ROOT / file).read_text("utf-8")

@@ -39,7 +39,9 @@ def assert_exact(load: Load) -> None:
     """End a load: every record that was acknowledged was read, and once."""
     balance = load.finish()
     print(f"{balance.acknowledged_records:,} records acknowledged, {balance.read_records:,} read")
-    assert balance.read_records == balance.acknowledged_records > 0
+    # What a producer has given up may have been written.
+    assert balance.read_records - balance.failed_but_read_records == balance.acknowledged_records
+    assert balance.acknowledged_records > 0
     assert (balance.lost_records, balance.duplicated_records) == (0, 0)
 
 

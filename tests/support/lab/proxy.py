@@ -70,8 +70,10 @@ class Proxy(Closing):
         self._lock = Lock()
         self._orders: dict[int, _Order] = {}
         """By API key."""
-        self._doors: list[tuple[socket.socket, Thread]] = []
-        self._links: set[_Link] = set()
+        self._doors: dict[int, tuple[socket.socket, Thread]] = {}
+        """By port."""
+        self._links: dict[_Link, int] = {}
+        """The port of each."""
         self.come_back()
 
     @property
@@ -95,51 +97,52 @@ class Proxy(Closing):
             self._orders.clear()
         self.come_back()
 
-    def cut(self) -> None:
-        """Close every connection now; clients may reconnect at once."""
+    def cut(self, *ports: int) -> None:
+        """Close every connection of these ports, or of all, now; clients may reconnect at once."""
         with self._lock:
-            links = list(self._links)
+            links = [link for link, port in self._links.items() if port in (ports or self._ports)]
         for link in links:
             link.end()
 
-    def go_away(self) -> None:
-        """Close every connection and refuse new ones."""
-        doors, self._doors = self._doors, []
-        for door, thread in doors:
-            door.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            door.close()
-        self.cut()
+    def go_away(self, *ports: int) -> None:
+        """Close every connection of these ports, or of all, and refuse new ones."""
+        for port in ports or self._ports:
+            if port in self._doors:
+                door, thread = self._doors.pop(port)
+                door.shutdown(socket.SHUT_RDWR)
+                thread.join()
+                door.close()
+        self.cut(*ports)
 
     def come_back(self) -> None:
         """Accept connections again."""
-        for port, broker in () if self._doors else self._ports.items():
+        for port in self._ports.keys() - self._doors.keys():
             door = socket.create_server((HOST, port))
-            thread = Thread(target=self._admit, args=(door, broker), daemon=True)
+            thread = Thread(target=self._admit, args=(door, port), daemon=True)
             thread.start()
-            self._doors.append((door, thread))
+            self._doors[port] = door, thread
 
     def close(self) -> None:
         """Close all connections and stop listening."""
         self.go_away()
 
-    def _admit(self, door: socket.socket, broker: int) -> None:
+    def _admit(self, door: socket.socket, port: int) -> None:
         with suppress(OSError):
             while True:
                 client, _ = door.accept()
-                Thread(target=self._join, args=(client, broker), daemon=True).start()
+                Thread(target=self._join, args=(client, port), daemon=True).start()
 
-    def _join(self, client: socket.socket, broker: int) -> None:
+    def _join(self, client: socket.socket, port: int) -> None:
         with client, suppress(OSError):
             address = (self._source, 0)
-            with socket.create_connection((HOST, broker), 5.0, address) as there:
+            with socket.create_connection((HOST, self._ports[port]), 5.0, address) as there:
                 there.settimeout(None)
                 link = _Link(client, there, self._next_order)
                 with self._lock:
-                    self._links.add(link)
+                    self._links[link] = port
                 link.run()
                 with self._lock:
-                    self._links.discard(link)
+                    del self._links[link]
 
     def _next_order(self, api_key: int) -> _Order | None:
         with self._lock:
