@@ -9,7 +9,6 @@ import gc
 import sys
 import tempfile
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,11 +23,8 @@ from control.loop.loop import Loop
 from control.loop.view import Mode, Phase
 from control.settings.auto_limits import EAGER
 from control.settings.trigger_table import Response, TriggerTable
-from model.errors import PlimsollError
+from lab.simulated_cluster.quiet_observer import QuietObserver
 from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId, TopicName
-from model.snapshot.consumer_lag import ConsumerLag
-from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
 from solver.solve import solve
 
@@ -52,11 +48,10 @@ HEADERS: Final = ("while", "CPU, share of a core", "resident memory", "Python ob
 
 
 @dataclass
-class Remembered:
+class Remembered(QuietObserver):
     """An observer of a cluster in memory: the next snapshot every second, again and again."""
 
     states: tuple[Snapshot, ...]
-    failure: PlimsollError | None = None
 
     def start(self) -> None:
         """There is nothing to connect to."""
@@ -66,31 +61,9 @@ class Remembered:
         """Those of the first snapshot; none changes."""
         return self.states[0].header.brokers
 
-    def replication(self) -> Replication | None:
-        """Everything is in sync."""
-        return None
-
     def snapshot(self) -> Snapshot:
         """The one of this second."""
         return self.states[int(time.monotonic() - self._begun_s) % len(self.states)]
-
-    def slow(self) -> dict[BrokerId, str]:
-        """None is."""
-        return {}
-
-    def steadiness(self) -> None:
-        """Unknown: there are no samples."""
-
-    def ahead_s(self) -> float:
-        """Not at all: there are no samples."""
-        return 0.0
-
-    def consumer_lag(self, _topics: Collection[TopicName]) -> ConsumerLag | None:
-        """No run asks for it."""
-        return None
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def row(words: str, phase: Phase, states: tuple[Snapshot, ...], goals: Goals) -> tuple[str, ...]:

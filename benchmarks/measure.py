@@ -84,7 +84,7 @@ def measure(shape: Shape, seed: int, work: float) -> Measurement:
     first = FirstPlan()
     _forget_peak()
     cpu, wall = cpu_seconds(), time.perf_counter()
-    result = solve(snapshot, goals, _limits(shape, work), first)
+    result = solve(snapshot, goals, _limits(shape, seed, work), first)
     wall_s, cpu_s = time.perf_counter() - wall, cpu_seconds() - cpu
     rss = _peak_mib()
     plan = result.best
@@ -102,7 +102,7 @@ def measure(shape: Shape, seed: int, work: float) -> Measurement:
         bound=result.bound,
         price_bound=0.0 if plan is None or broken else plan.price_bound,
         moves=0 if plan is None else len(plan.moves),
-        move_price=shape.move_price,
+        move_price=shape.move_price if plan is None else plan.move_price,
         cpu_s=cpu_s,
         wall_s=wall_s,
         work_done=result.work,
@@ -111,9 +111,9 @@ def measure(shape: Shape, seed: int, work: float) -> Measurement:
     )
 
 
-def _limits(shape: Shape, work: float) -> SolveLimits:
+def _limits(shape: Shape, seed: int, work: float) -> SolveLimits:
     """The limit of work; where a proof is the aim, no gap ends the search before it."""
-    limits = SolveLimits(work=work)
+    limits = SolveLimits(work=work, seed=seed if shape.case else 0)
     proof = shape.aim_within(work).gap == 0.0
     return limits.model_copy(update={"gap_share": 0.0}) if proof else limits
 

@@ -62,8 +62,7 @@ SECTIONS: Final[dict[str, Section]] = {
         "within a topic: 0.9 and 0.4, heavier 1.3 and 0.8, heaviest 1.6 and 1.2. The plan counts "
         "from the snapshot to the checked plan, the import of planner and evaluator included; "
         "the process also makes the cluster. The bound: each replica on the broker is copied "
-        "once; moves include changes of leaders alone. Aims: 5 s, 1.02. Other work kept both "
-        "cores busy (load 5 to 8), so that only CPU seconds can be compared.",
+        "once; moves include changes of leaders alone. Aims: 5 s, 1.02.",
         removals,
     ),
 }

@@ -6,7 +6,7 @@ machine. The parts on a local Kafka are in `reaction_kafka`.
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,11 +30,10 @@ from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.planning.background_call import AtOnce
 from control.settings.auto_limits import EAGER
+from lab.simulated_cluster.quiet_observer import QuietObserver
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import RunReport, RunState
-from model.snapshot.consumer_lag import ConsumerLag
-from model.snapshot.replication import Replication
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,
@@ -62,7 +61,7 @@ TIMES: Final = 10
 EVENTS: Final = 10
 HOURS: Final = 1
 KAFKA_TIMES: Final = 10
-BURST_TIMES: Final = 3
+BURST_TIMES: Final = 10
 QUIET_MINUTES: Final = 10.0
 START_MS: Final = 1_700_000_000_000
 BROKERS: Final = 3
@@ -175,7 +174,7 @@ class Records:
         return pa.table(arrays, schema=SAMPLES)
 
 
-class Sampled:
+class Sampled(QuietObserver):
     """An observer of synthetic samples: all that the collector does, without its threads."""
 
     failure = None
@@ -214,39 +213,17 @@ class Sampled:
             steadiness = changes.of(self._vectors)
             self._waiting.append((self._due_s + BATCH_S, snapshot, steadiness))
 
-    def start(self) -> None:
-        """There is nothing to connect to."""
-
     def brokers(self) -> tuple[Broker, ...]:
         """All of them, always."""
         return self._cluster.brokers
-
-    def replication(self) -> Replication | None:
-        """Everything is in sync."""
-        return None
 
     def snapshot(self) -> Snapshot | None:
         """The newest one that a batch has given."""
         return self._seen[0]
 
-    def slow(self) -> dict[BrokerId, str]:
-        """None is."""
-        return {}
-
     def steadiness(self) -> Steadiness | None:
         """That of the same batch."""
         return self._seen[1]
-
-    def ahead_s(self) -> float:
-        """Not at all: there is one clock."""
-        return 0.0
-
-    def consumer_lag(self, _topics: Collection[TopicName]) -> ConsumerLag | None:
-        """No run lasts long enough to ask."""
-        return None
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def _since(samples: pa.Table, since_ms: int) -> pa.Table:

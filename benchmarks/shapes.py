@@ -1,7 +1,7 @@
 """The named instances of the planner's benchmark, and the gaps wanted of them."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lab.synthetic.shape import ClusterShape
@@ -9,6 +9,9 @@ from model.errors import ConfigError
 
 TO_PRICE_OF_MANY: Final = 200
 """Brokers from which on a move costs a tenth: its share of F is smaller there."""
+
+TOLERANCE: Final = 0.10
+"""Tolerance of every goal that does not say otherwise."""
 
 OVER: Final = 0.03
 """How far from the best plan known a plan of a hard case may be."""
@@ -41,6 +44,11 @@ class Shape(ClusterShape):
     band: float | None = None
     """Tolerance of the objective `band`; None for `variance`. Replicas on disks lie in a remote
     tier then, with a twentieth of their bytes local, so that each move costs one price."""
+    case: str = ""
+    """Name of the cluster of `tests/cases/` that this is, whatever the seed, which is then that of
+    the search; empty for a generated cluster."""
+    default_goals: bool = False
+    """Goals as the command line has them without settings; the tolerance comes first then."""
     aims: tuple[Aim, ...] = ()
 
     @property
@@ -48,6 +56,8 @@ class Shape(ClusterShape):
         """lambda."""
         if self.band is not None:
             return 1.0
+        if self.default_goals:
+            return TOLERANCE * self.brokers / self.partitions
         return 1e-4 if self.brokers >= TO_PRICE_OF_MANY else 1e-3
 
     def aim_within(self, work: float) -> Aim:
@@ -60,10 +70,65 @@ def _aims(*pairs: tuple[float, float | None], besides: str = "") -> tuple[Aim, .
     return tuple(Aim(work=work, gap=gap, besides=besides) for work, gap in pairs)
 
 
+def _steep(shape: Shape) -> Shape:
+    """The shape with few topics and partitions that have most of the load."""
+    return replace(shape, topic_skew=1.3, partition_skew=0.8, largest=0.6)
+
+
 SHAPES: Final = (
     Shape(name="3x60", brokers=3, partitions=60, aims=_aims((0.5, 0.0), (2, 0.0))),
     Shape(
-        name="6x60-rf3", brokers=6, partitions=60, rf=3, racks=3, aims=_aims((0.5, 0.0), (2, 0.0))
+        name="u5",
+        case="u5",
+        default_goals=True,
+        brokers=5,
+        partitions=60,
+        rf=3,
+        racks=3,
+        aims=_aims((20, 0.001), besides="at most 3 CPU s"),
+    ),
+    Shape(
+        name="5x60-rf3",
+        default_goals=True,
+        brokers=5,
+        partitions=60,
+        rf=3,
+        racks=3,
+        aims=_aims((20, 0.001), besides="at most 3 CPU s"),
+    ),
+    Shape(
+        name="d12",
+        case="d12",
+        default_goals=True,
+        brokers=12,
+        partitions=24,
+        rf=2,
+        racks=12,
+        young=False,
+        aims=_aims((20, 0.03)),
+    ),
+    *(
+        _steep(
+            Shape(
+                name=f"6x{partitions}-rf{rf}",
+                default_goals=True,
+                brokers=6,
+                partitions=partitions,
+                rf=rf,
+                racks=3,
+                young=False,
+                aims=_aims((20, 0.0), besides="at most 3 CPU s"),
+            )
+        )
+        for partitions, rf in ((3, 3), (6, 2))
+    ),
+    Shape(
+        name="6x60-rf3",
+        brokers=6,
+        partitions=60,
+        rf=3,
+        racks=3,
+        aims=_aims((0.5, 0.0), (2, 0.0), (5, 0.0)),
     ),
     Shape(
         name="10x500",
@@ -129,6 +194,16 @@ SHAPES: Final = (
         aims=_aims((10, 0.02)),
     ),
     Shape(
+        name="9x500-rf3-near-level",
+        brokers=9,
+        partitions=500,
+        rf=3,
+        racks=3,
+        young=False,
+        nearly_balanced=True,
+        aims=_aims((10, 0.02)),
+    ),
+    Shape(
         name="9x500-rf3-skewed",
         brokers=9,
         partitions=500,
@@ -147,7 +222,27 @@ SHAPES: Final = (
         large_partitions=True,
         aims=(Aim(work=10, over=OVER),),
     ),
+    _steep(
+        Shape(
+            name="9x500-rf3-steep",
+            brokers=9,
+            partitions=500,
+            rf=3,
+            racks=3,
+            aims=(Aim(work=10, over=OVER),),
+        )
+    ),
     Shape(name="51x5000-rf3", brokers=51, partitions=5_000, rf=3, racks=3, aims=_aims((25, 0.007))),
+    _steep(
+        Shape(
+            name="51x5000-rf3-steep",
+            brokers=51,
+            partitions=5_000,
+            rf=3,
+            racks=3,
+            aims=(Aim(work=25, over=OVER),),
+        )
+    ),
     Shape(
         name="201x40000-rf3", brokers=201, partitions=40_000, rf=3, racks=3, aims=_aims((90, 0.015))
     ),
@@ -165,6 +260,16 @@ SHAPES: Final = (
         partitions=500,
         large_partitions=True,
         aims=(Aim(work=10, over=OVER), Aim(work=60, gap=0.10, over=OVER)),
+    ),
+    _steep(Shape(name="10x500-steep", brokers=10, partitions=500, aims=(Aim(work=10, over=OVER),))),
+    _steep(
+        Shape(
+            name="50x5000-steep-two-sizes",
+            brokers=50,
+            partitions=5_000,
+            two_sizes=True,
+            aims=(Aim(work=25, gap=0.30, over=OVER),),
+        )
     ),
     Shape(
         name="50x5000-giants",
@@ -226,6 +331,17 @@ SHAPES: Final = (
         racks=3,
         band=0.02,
         aims=_aims((10, 0.02)),
+    ),
+    Shape(
+        name="40x16667-rf3-dead-band",
+        brokers=40,
+        partitions=16_667,
+        rf=3,
+        racks=3,
+        young=False,
+        dead=True,
+        band=0.09,
+        aims=_aims((20, None), besides="a plan"),
     ),
     Shape(
         name="60x20000-rf3-band",

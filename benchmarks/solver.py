@@ -96,9 +96,9 @@ def _line(shape: Shape, aim: Aim, rows: Sequence[Measurement], bounds: Bounds) -
     if len(planned) < len(rows):
         bad = "; ".join(_fault(m) for m in rows if m not in planned)
         return "| " + " | ".join([*cells, bad, *[""] * 12, _aim(aim)]) + " |"
-    worst = max(_gap(one, bounds) for one in planned)
+    worst = max(gap(one, bounds) for one in planned)
     cells += [
-        _median(planned, _first, "{:.2f}"),
+        _median(planned, first_plan, "{:.2f}"),
         _median(planned, lambda m: m.rss_mib, "{:.0f}"),
         _median(planned, lambda m: m.moves, "{:.0f}"),
         f"{sum(m.status == PlanStatus.OPTIMAL for m in planned)} of {len(planned)}",
@@ -106,11 +106,11 @@ def _line(shape: Shape, aim: Aim, rows: Sequence[Measurement], bounds: Bounds) -
         _median(planned, lambda m: m.objective or 0.0, "{:.5g}"),
         _median(planned, bounds.bound, "{:.5g}"),
         _median(planned, lambda m: _by_prices(m, bounds), "{:.1%}"),
-        _median(planned, lambda m: _gap(m, bounds), "{:.2%}"),
+        _median(planned, lambda m: gap(m, bounds), "{:.2%}"),
         f"{worst:.2%}",
-        _median(planned, lambda m: _in_prices(m, bounds), "{:.2f}"),
+        _median(planned, lambda m: in_prices(m, bounds), "{:.2f}"),
         _median(planned, lambda m: _share(m, bounds), "{:.3%}"),
-        _median(planned, lambda m: _over(m, bounds), "{:.2%}"),
+        _median(planned, lambda m: over(m, bounds), "{:.2%}"),
         _aim(aim),
     ]
     return "| " + " | ".join(cells) + " |"
@@ -125,7 +125,7 @@ def _by_prices(one: Measurement, bounds: Bounds) -> float:
     return one.price_bound / bound if bound > 0 else 1.0
 
 
-def _first(one: Measurement) -> float:
+def first_plan(one: Measurement) -> float:
     """Seconds to the first plan with a move; all of them where none was made."""
     return one.cpu_s if one.first_cpu_s is None else one.first_cpu_s
 
@@ -145,16 +145,19 @@ def _median(rows: Sequence[Measurement], pick: Callable[[Measurement], float], f
     return form.format(statistics.median(pick(one) for one in rows))
 
 
-def _gap(one: Measurement, bounds: Bounds) -> float:
+def gap(one: Measurement, bounds: Bounds) -> float:
+    """The gap to the best bound, as a share of it; infinite where that is 0."""
     bound = bounds.bound(one)
     return ((one.objective or 0.0) - bound) / bound if bound > 0 else math.inf
 
 
-def _in_prices(one: Measurement, bounds: Bounds) -> float:
+def in_prices(one: Measurement, bounds: Bounds) -> float:
+    """The gap to the best bound, in costs of a move."""
     return ((one.objective or 0.0) - bounds.bound(one)) / one.move_price
 
 
-def _over(one: Measurement, bounds: Bounds) -> float:
+def over(one: Measurement, bounds: Bounds) -> float:
+    """The distance of F from that of the best plan known, as a share of it."""
     best = bounds.objective(one)
     return max(0.0, (one.objective or 0.0) / best - 1) if best > 0 else 0.0
 

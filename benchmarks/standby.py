@@ -1,8 +1,9 @@
 """How soon a standby takes over: `python -P -m benchmarks.standby [--only LEASE] [--times N]`.
 
 Two services run against a local Kafka, each with Spark and a state folder of its own; the bucket is
-a moto server. The leader is killed with SIGKILL, its Spark included, while its run copies replicas;
-it is then started again, and stands by. Each kind of lease has a topic and a run of its own.
+a moto server, and the API server of Kubernetes that of PLIMSOLL_KUBERNETES_HOME, or else a test
+server. The leader is killed with SIGKILL, its Spark included, while its run copies replicas; it is
+then started again, and stands by. Each kind of lease has a topic and a run of its own.
 """
 
 import argparse
@@ -35,7 +36,8 @@ from tests.support.cli_offline import PLIMSOLL
 from tests.support.cli_on_cluster import Shell, kill_after, placement
 from tests.support.executor.plan_builders import plan_for
 from tests.support.executor.s3_server import BUCKET, s3_server
-from tests.support.kubernetes_api import KubernetesApi, kubernetes_api
+from tests.support.kube_apiserver import AnyApi, kube_apiserver, kubernetes_home
+from tests.support.kubernetes_api import kubernetes_api
 
 TABLE: Final = Path(__file__).with_name("standby.md")
 KINDS: Final = ("s3", "kafka", "kubernetes")
@@ -179,7 +181,7 @@ def fill(bootstrap: str, topic: str) -> None:
 
 @contextlib.contextmanager
 def hosts(
-    cluster: LocalCluster, endpoint: str, api: KubernetesApi, kind: str, parent: Path
+    cluster: LocalCluster, endpoint: str, api: AnyApi, kind: str, parent: Path
 ) -> Iterator[tuple[Host, Host]]:
     """Two hosts, whose services are not started yet and are killed in the end."""
     found = []
@@ -272,7 +274,7 @@ def judge(journal: Path | None, plan: Plan, seen: Seen) -> None:
 
 
 def measure(
-    cluster: LocalCluster, endpoint: str, api: KubernetesApi, kind: str, times: int, parent: Path
+    cluster: LocalCluster, endpoint: str, api: AnyApi, kind: str, times: int, parent: Path
 ) -> Seen:
     """Kill the leader so many times."""
     seen, rng = Seen(), random.Random(kind)
@@ -317,8 +319,14 @@ def row(kind: str, seen: Seen) -> tuple[str, ...]:
     )
 
 
-def text(found: dict[str, Seen], loads: list[float]) -> str:
-    """The page."""
+def api_server(folder: Path) -> contextlib.AbstractContextManager[AnyApi]:
+    """A real API server of Kubernetes if there is one, otherwise a test server."""
+    home = kubernetes_home()
+    return kubernetes_api(folder) if home is None else kube_apiserver(home, folder)
+
+
+def text(found: dict[str, Seen], loads: list[float], version: str) -> str:
+    """The page. version: of the API server of Kubernetes."""
     headers = (
         "lease",
         "leads",
@@ -337,6 +345,7 @@ def text(found: dict[str, Seen], loads: list[float]) -> str:
         f"A run of {PARTITIONS} moves of 2 MB copies with a throttle of {THROTTLE}, and the leader "
         "is killed with SIGKILL, every other time while a request has no answer yet; `timeout_s` "
         "is 10, the default.\n"
+        f"The API server of Kubernetes is {version}; the bucket is a moto server.\n"
         "Seconds from the kill until the other service leads, and until it has resumed the run: "
         "number of kills, median / worst.\n30 s are required, also where a request had no answer "
         "yet.\n\n"
@@ -359,7 +368,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="plimsoll-") as name,
         s3_server() as endpoint,
-        kubernetes_api(Path(name)) as api,
+        api_server(Path(name)) as api,
         LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as cluster,
     ):
         cluster.create_topic("__plimsoll_leases", [[1, 2, 3]], LEASES)
@@ -367,7 +376,7 @@ def main() -> None:
             found[kind] = measure(cluster, endpoint, api, kind, arguments.times, Path(name))
             loads.append(os.getloadavg()[0])
             print(json.dumps({kind: vars(found[kind])}), flush=True)
-            written = text(found, loads)
+            written = text(found, loads, api.version)
             if not arguments.only:
                 TABLE.write_text(written)
     print(written)
