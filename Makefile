@@ -54,24 +54,36 @@ check: $(VENV)/dev.stamp ## lint, format, wording, types, layers
 	$(BIN)/lint-imports
 
 .PHONY: test
-test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
+test: $(VENV)/dev.stamp ## run the tests, those on real clusters included; test-slow has the longest
 	@# One process, and first, so that the workers of the others find the tests compiled.
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
 	@# Half of the time, tests wait: for threads, timeouts and other processes.
-	$(BIN)/python -m pytest -n 4 -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
-	@# In the order of collection, since the files that take longest have few tests.
-	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
+	$(BIN)/python -m pytest -n 4 -m "not (kafka or spark or automq or soak or slow)" $(ARGS) || [ $$? = 5 ]
+	@# Brokers and Spark start with half of the CPU; without these, they start all the same.
+	-$(BIN)/python -P -m lab.local_cluster.class_archive
+	-$(BIN)/python -P -m collector.spark.class_archive
+	@# In the order of collection, since the files that take longest have few tests. With their
+	@# names, since each takes long.
+	$(BIN)/python -m pytest -v -n 2 --no-loadscope-reorder -m "(kafka or spark) and not (automq or soak or slow)" $(ARGS) || [ $$? = 5 ]
+
+.PHONY: test-slow
+test-slow: $(VENV)/dev.stamp ## run the tests that take half of the time of all
+	$(BIN)/python -m pytest -v -n 2 -m "slow and not (automq or soak)" $(ARGS)
 
 .PHONY: test-versions
 test-versions: $(VENV)/dev.stamp ## test every pinned Kafka version, and record it for the README
 	PLIMSOLL_ALL_VERSIONS=1 $(BIN)/python -m pytest -n 0 -m kafka tests/end_to_end/test_versions.py $(ARGS)
 	$(BIN)/python -P -m docs.generate
 
+.PHONY: kubernetes
+kubernetes: $(VENV)/dev.stamp ## build kube-apiserver and etcd for tests, into the cache folder or ARGS=FOLDER; needs Go
+	@$(BIN)/python -P -m tests.support.build_kubernetes $(ARGS)
+
 MINUTES ?= 60
 
 .PHONY: soak
-soak: $(VENV)/dev.stamp ## run kills, throttled moves, and MINUTES=60 of moves under load on real clusters
-	PLIMSOLL_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 0 -m soak -rP $(ARGS)
+soak: $(VENV)/dev.stamp ## run kills, throttled moves, and MINUTES=60 of moves under load and of faults on real clusters
+	PLIMSOLL_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 0 -m soak -rP --timeout 0 $(ARGS)
 
 SEEDS ?= 1000
 
@@ -80,16 +92,20 @@ fire: $(VENV)/dev.stamp ## run SEEDS=1000 worlds in which everything fails; ARGS
 	$(BIN)/python -P -m benchmarks.fire --seeds $(SEEDS) $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/dev.stamp ## feed every reader of foreign bytes hostile ones, for MINUTES=60 in all; ARGS="--only journal"
+fuzz: $(VENV)/dev.stamp ## feed every reader of foreign bytes hostile ones, for MINUTES=60 in all; ARGS=--update-corpus
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/fuzz.txt
 	$(BIN)/python -P -m benchmarks.fuzz --minutes $(MINUTES) $(ARGS)
+
+.PHONY: nightly
+nightly: $(VENV)/dev.stamp ## run what takes too long for every change, for hours; ARGS="--only fuzz"
+	$(BIN)/python -P -m benchmarks.nightly $(ARGS)
 
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-first-plans bench-longevity bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-service bench-solver bench-standby bench-stream bench-sweep
-bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-longevity bench-reaction bench-service bench-standby bench-screen bench-demo bench-sweep bench-simulate ## measure everything in benchmarks/
+.PHONY: bench bench-aims bench-demo bench-first-plans bench-longevity bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-service bench-solver bench-standby bench-stream bench-sweep
+bench: bench-solver bench-first-plans bench-peers bench-aims bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-longevity bench-reaction bench-service bench-standby bench-screen bench-demo bench-sweep bench-simulate ## measure everything in benchmarks/
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -112,13 +128,16 @@ bench-screen: $(VENV)/dev.stamp ## measure the screen; ARGS="--only keys"
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)
 
+bench-aims: $(VENV)/dev.stamp ## measure the planner beside its aims; ARGS="--large"
+	$(BIN)/python -P -m benchmarks.aims $(ARGS)
+
 bench-first-plans: $(VENV)/dev.stamp ## measure what compiling adds to the first plan
 	$(BIN)/python -P -m benchmarks.first_plans
 
 bench-loop: $(VENV)/dev.stamp ## measure what --auto costs between plans
 	$(BIN)/python -P -m benchmarks.loop
 
-bench-longevity: $(VENV)/dev.stamp ## measure what 50,000 earlier runs cost; ARGS="--runs N"
+bench-longevity: $(VENV)/dev.stamp ## measure what 50,000 earlier runs cost, and a simulated year; ARGS="--only year"
 	$(BIN)/python -P -m benchmarks.longevity $(ARGS)
 
 bench-reaction: $(VENV)/dev.stamp ## measure how soon --auto acts on a shift of load; ARGS="--only double"
@@ -206,9 +225,13 @@ audit: $(VENV)/audit.stamp ## look for known vulnerabilities of the pinned depen
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/run.txt -r requirements/web.txt -r requirements/msk.txt
 
 .PHONY: sbom
-sbom: $(VENV)/audit.stamp ## write dist/plimsoll.cdx.json, the pinned dependencies as CycloneDX
+sbom: $(VENV)/audit.stamp ## write dist/plimsoll.cdx.json, the pinned dependencies as CycloneDX, and those with web and msk
 	@mkdir -p dist
-	PYTHONWARNINGS=ignore $(VENV)/audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate -o dist/plimsoll.cdx.json requirements/run.txt
+	for extra in run web msk; do \
+	  PYTHONWARNINGS=ignore $(VENV)/audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate \
+	  -o dist/plimsoll-$$extra.cdx.json requirements/$$extra.txt || exit 1; \
+	done
+	mv dist/plimsoll-run.cdx.json dist/plimsoll.cdx.json
 
 .PHONY: clean
 clean: ## remove what the targets created here

@@ -96,6 +96,7 @@ def pages() -> dict[Path, str]:
         RIGHTS: _between(RIGHTS.read_text("utf-8"), changing_calls()),
         **schemas,
         DOCS / "reference" / "openapi.json": json_text(published()),
+        DOCS / "reference" / "openapi-fleet.json": json_text(published(fleet=True)),
     }
 
 
