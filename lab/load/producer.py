@@ -128,6 +128,10 @@ def settings_of(bootstrap: str) -> dict[str, str | int | bool]:
         "bootstrap.servers": bootstrap,
         "acks": "all",
         "enable.idempotence": True,
+        # With several, a batch may reach a new leader before the one ahead of it does. librdkafka
+        # then begins a new epoch for all partitions, in which it repeats or drops records of
+        # others (issue 4953). Brokers serve one request of a connection at a time anyway.
+        "max.in.flight.requests.per.connection": 1,
         "linger.ms": 5,
         # Fetches of 1 MB truncate the last batch, but throttles count all of it: with
         # large batches a sixth of the throttle would be unused.
