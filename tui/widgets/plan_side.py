@@ -52,7 +52,8 @@ class BrokersAfter(Vertical):
 Each broker's deviation from the average now and after the plan; `!` is above the
 tolerance band, `<` below it. The broker that deviates most now comes first; `s` sorts by
 the deviation after the plan. Where there is room, a bar shows the deviation now, `◆` the
-one after, `░` the band.
+one after, `░` the band. A single bar is that of the measure in which the broker deviates
+most now.
 """
 
     def compose(self) -> ComposeResult:

@@ -13,6 +13,8 @@ from tui.viewmodel.memoize import memoized
 
 ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
 """Width of each figure."""
+WORST = "worst"
+"""The column of the one bar for which there is room."""
 LEAST_BAR = 9
 """Beside figures that say the same exactly, a bar may be shorter than on the overview."""
 
@@ -29,6 +31,8 @@ class _Layout:
     loads: bool
     bar: int
     """Width of each bar; 0 for none."""
+    single: int
+    """Width of one bar per broker, in the dimension in which it deviates most now; 0 for none."""
     axis: Axis
 
 
@@ -37,7 +41,7 @@ def broker_table(plan: Plan | None, width: int) -> Table:
     """Deviations now and after the plan; replicas, bars and loads if they fit.
 
     The broker that deviates most now comes first, as on the overview. The bars take all
-    width left.
+    width left; where one per dimension does not fit, there is one per broker.
     """
     if plan is None:
         return Table(columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY)
@@ -45,12 +49,14 @@ def broker_table(plan: Plan | None, width: int) -> Table:
     columns = [Column("broker", "broker", ID)]
     columns += [Column("replicas", "replicas", layout.counts)] if layout.counts else []
     for key in layout.keys:
-        name = short_name(key)
-        columns += [Column(f"{key} load", f"{name}", LOAD)] if layout.loads else []
-        label = f"{name} deviation"
+        columns += [Column(f"{key} load", short_name(key), LOAD)] if layout.loads else []
+        label = _heading(key)
         if layout.bar:
             label = f"{label:{OFF}}{axis_text(layout.axis, layout.bar)}"
-        columns.append(Column(key, label, OFF + layout.bar + bool(layout.bar)))
+        width_of = _figures_width(plan, key) + 1 if layout.single else OFF
+        columns.append(Column(key, label, width_of + layout.bar + bool(layout.bar)))
+    if layout.single:
+        columns.append(Column(WORST, axis_text(layout.axis, layout.single), layout.single))
     ordered = sorted(plan.brokers, key=lambda b: (-_worst(b), b.id))
     return Table(columns=tuple(columns), rows=tuple(_row(b, plan, layout) for b in ordered))
 
@@ -67,8 +73,28 @@ def _layout(plan: Plan, width: int) -> _Layout:
     loads = free - counts - bars >= LOAD * len(keys)
     free -= counts + LOAD * len(keys) * loads
     bar = free // len(keys) - 1 if bars else 0
+    # Columns are as wide as what they hold, with a space between.
+    figures = sum(_figures_width(plan, key) + 1 for key in keys)
+    single = 0 if bars or len(keys) < 2 else width - ID - counts - figures
     deviations = (d for b in plan.brokers for d in b.deviation_before.values())
-    return _Layout(keys=keys, counts=counts, loads=loads, bar=bar, axis=axis_of(deviations))
+    return _Layout(
+        keys=keys,
+        counts=counts,
+        loads=loads,
+        bar=bar,
+        single=single if single >= LEAST_BAR else 0,
+        axis=axis_of(deviations),
+    )
+
+
+def _figures_width(plan: Plan, key: str) -> int:
+    """Cells that the longest deviations in a dimension take, or their heading."""
+    words = (sum(len(s.text) for s in _figures(b, plan, key)) for b in plan.brokers)
+    return max(len(_heading(key)), max(words, default=0))
+
+
+def _heading(key: str) -> str:
+    return f"{short_name(key)} deviation"
 
 
 def _worst(broker: BrokerChange) -> int:
@@ -89,6 +115,9 @@ def _row(broker: BrokerChange, plan: Plan, layout: _Layout) -> Row:
             values.append(after_s)
         cells.append(_off(broker, plan, key, layout))
         values.append(abs(broker.deviation_after.get(key, 0.0)))
+    if layout.single:
+        cells.append(_single_bar(broker, plan, layout))
+        values.append(_worst(broker))
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
 
 
@@ -97,15 +126,34 @@ def _counts(broker: BrokerChange) -> str:
 
 
 def _off(broker: BrokerChange, plan: Plan, key: str, layout: _Layout) -> Cell:
-    """`!+200% → +2%` and its bar: `!` is above the tolerance band, `<` below it."""
+    """The figures of a dimension, and its bar."""
+    words = _figures(broker, plan, key)
+    if not layout.bar or key not in broker.deviation_after:
+        return words
+    blank = Span(" " * max(1, OFF - sum(len(span.text) for span in words)))
+    return (*words, blank, *_bar(broker, plan, key, layout.axis, layout.bar))
+
+
+def _figures(broker: BrokerChange, plan: Plan, key: str) -> Cell:
+    """`!+200% → +2%`: `!` is above the tolerance band, `<` below it."""
     if key not in broker.deviation_after:
         return cell("drained", Role.MUTED)
     tolerance = tolerance_of(plan.goals, key)
     before, after = broker.deviation_before[key], broker.deviation_after[key]
-    words = (Span(*marked(before, tolerance)), Span(" → "), Span(*marked(after, tolerance)))
-    if not layout.bar:
-        return words
-    blank = Span(" " * max(1, OFF - sum(len(span.text) for span in words)))
-    deviation = Deviation(now=before, after=after, tolerance=tolerance)
-    role = bar_role(before, tolerance)
-    return (*words, blank, *diverging(deviation, layout.axis, layout.bar, role))
+    return (Span(*marked(before, tolerance)), Span(" → "), Span(*marked(after, tolerance)))
+
+
+def _single_bar(broker: BrokerChange, plan: Plan, layout: _Layout) -> Cell:
+    """The bar of the dimension in which a broker deviates most now; none where it is drained."""
+    known = [key for key in layout.keys if key in broker.deviation_after]
+    if not known:
+        return ()
+    worst = max(known, key=lambda key: abs(broker.deviation_before[key]))
+    return _bar(broker, plan, worst, layout.axis, layout.single)
+
+
+def _bar(broker: BrokerChange, plan: Plan, key: str, axis: Axis, width: int) -> Cell:
+    tolerance = tolerance_of(plan.goals, key)
+    now = broker.deviation_before[key]
+    of = Deviation(now=now, after=broker.deviation_after[key], tolerance=tolerance)
+    return diverging(of, axis, width, bar_role(now, tolerance))

@@ -20,7 +20,18 @@ def test_bars_are_drawn_where_there_is_room() -> None:
     wide = _rows(plan(), 90)
     assert all(row.count(PLANNED) == keys for row in wide.values())
     assert "!+200% → -1%" in wide["1"]
-    assert not any(PLANNED in row for row in _rows(plan(), 55).values())
+    # The figures alone take all of it.
+    assert not any(PLANNED in row for row in _rows(plan(), 40).values())
+
+
+def test_where_one_bar_fits_it_shows_the_dimension_that_is_worst() -> None:
+    other = {"deviation_before": {"net_in": 0.1, "net_out": -1.0}}
+    first, *rest = plan().brokers
+    of = plan().model_copy(update={"brokers": (first, rest[0].model_copy(update=other), *rest[1:])})
+    rows = _rows(of, 50)
+    assert all(row.count(PLANNED) == 1 for row in rows.values())
+    # By bytes out: to the left of the average, by half of the axis.
+    assert rows["2"].rstrip().endswith("◆░")
 
 
 @pytest.mark.parametrize("replicas", [0, 101_100])
