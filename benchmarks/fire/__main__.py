@@ -24,6 +24,7 @@ from benchmarks.machine import processor
 
 TABLE: Final = Path(__file__).parent.with_name("fire.md")
 _CHUNK: Final = 50
+_PROGRESS_S: Final = 60.0
 _SHRUNK: Final = 5
 """Failing seeds that are named, and shrunk."""
 _HEAD: Final = """# Runs in a world in which everything fails
@@ -131,8 +132,14 @@ def _many(options: argparse.Namespace) -> int:
     whole, begun_s = Figures(), time.perf_counter()
     chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
     with multiprocessing.Pool(options.jobs, initializer=_quiet) as pool:
+        told_s = begun_s
         for part in pool.imap_unordered(figures_of, chunks):
             whole.merge(part)
+            for seed, violation in part.violations:
+                _tell(f"seed {seed} violates {violation.invariant!r}")
+            if time.perf_counter() - told_s >= _PROGRESS_S:
+                told_s = time.perf_counter()
+                _tell(f"{whole.runs:,} of {len(seeds):,} worlds")
     whole.wall_s = time.perf_counter() - begun_s
     text = tables(whole)
     print(text)
@@ -148,6 +155,11 @@ def _many(options: argparse.Namespace) -> int:
         head = _HEAD.format(seeds=options.seeds, machine=processor(), violated=words, worlds=text)
         _write(head, mutants=False)
     return int(bool(violated))
+
+
+def _tell(news: str) -> None:
+    """Report what a run of an hour has found so far."""
+    print(news, file=sys.stderr, flush=True)
 
 
 def in_words(seeds: Sequence[int]) -> str:
