@@ -15,6 +15,7 @@ from solver.band import solve_band
 from solver.bounds.branch_and_bound import branch_and_bound
 from solver.bounds.lagrangian import improve_bound
 from solver.bounds.reduced_cost_fixing import prove_over_open_choices
+from solver.bounds.replica_counts import prove_by_replica_counts
 from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, is_small, pairs, solve_exactly
 from solver.infeasible.messages import conflict_text
@@ -184,9 +185,11 @@ def _search(search: Search) -> None:
         solve_band(search)
         search.ended = f"search within the tolerance band {OPEN}"
     elif is_small(problem):
+        prove_by_replica_counts(search)
         solve_exactly(search)
         search.ended = f"exact model {OPEN}"
     else:
+        prove_by_replica_counts(search)
         offer_leader_changes(search)
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:

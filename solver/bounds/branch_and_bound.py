@@ -12,6 +12,9 @@ cutoff is a bound. It is raised until it meets the incumbent;
 
 fixing the number of moves to each value that is still open (`solver.bounds.cardinality`).
 
+A node's bound splits rows, which is loose where a broker holds few. Rows with one replica have a
+bound that keeps them whole (`solver.bounds.lagrangian`), which often ends the search.
+
 Capacities, replica limits and balance per topic are not part of a node's bound, which
 is a valid bound of F all the same; a choice that breaks a rule is dropped at the end,
 and its value stays in the bound.
@@ -27,6 +30,7 @@ from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
 from solver.bounds.four_row_exchanges import RowExchanges
 from solver.bounds.incumbent import Incumbent, found_choice
+from solver.bounds.lagrangian import improve_bound
 from solver.bounds.reduced_cost_fixing import SLACK
 from solver.kernels.arithmetic import exponential, logarithm
 from solver.kernels.configuration_search import EXHAUSTED, FOUND, anneal_choice
@@ -49,6 +53,9 @@ MOST_IDLE: Final = 150
 
 FIRST_SHARE: Final = 0.05
 """Share of the remaining work in which easy problems are proved at once."""
+
+WHOLE_SHARE: Final = 0.3
+"""Share of the then remaining work for the bound that keeps rows of one replica whole."""
 
 COUNTING_SHARE: Final = 0.7
 """Share of the then remaining work for trying numbers of moves."""
@@ -96,6 +103,7 @@ def branch_and_bound(local: LocalSearch) -> bool:
         return False
     b = Incumbent(local, listed)
     _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
+    improve_bound(local, WHOLE_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     reduced = _reduced_costs(b)
     exchanges = RowExchanges(b, reduced) if len(listed.rows) >= FEWEST_EXCHANGED else None

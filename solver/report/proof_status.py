@@ -123,7 +123,8 @@ def limited_by(search: Search) -> str:
         return "stopped"
     if search.repair_cut:
         return f"search budget for repairs exhausted, a share of {work_text(search.limits.work)}"
-    if search.near_enough or search.optimal_without_tolerance:
+    # A search that ended for another reason may have come as near.
+    if search.near_enough or search.optimal_without_tolerance or (near and search.ended):
         share = f"{100 * search.limits.gap_share:g} % of F"
         return f"gap within {share if near else 'the noise of the loads'}"
     if search.exhausted or search.work_left <= 0:

@@ -1,13 +1,15 @@
 """Excess over the tolerance that no allowed plan avoids, and what forces it.
 
-Four bounds that need no search, at any size: what the rack rule keeps in a rack, what partitions
-that may not move keep on a broker, a partition that is too large for any broker, and a total that
-has nowhere else to go because some brokers may not lead, or hold, their share of it.
+Five bounds that need no search, at any size: what the rack rule keeps in a rack, what partitions
+that may not move keep on a broker, a partition that is too large for any broker, a total that has
+nowhere else to go because some brokers may not lead, or hold, their share of it, and replicas that
+are too few to be divided evenly: twelve equal ones on eight brokers.
 """
 
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from typing import Final
 
 import numpy as np
@@ -17,6 +19,9 @@ from model.units import count_text, percent_text
 from solver.problem.co_location import RackMode
 from solver.problem.placement import EDGE
 from solver.problem.problem import Problem
+
+MOST_COUNTED: Final = 20_000
+"""Replicas of some load up to which their counts on brokers are looked at."""
 
 ROUNDING: Final = 1e-9
 """Share of a sum of loads that rounding may have added."""
@@ -55,7 +60,7 @@ def forced_excess(problem: Problem) -> ForcedExcess:
     divided = _divided(problem)
     if divided.excess > total + EDGE:
         # The reason of a smaller bound still holds.
-        reason = max(parts, key=lambda part: part.excess).reason if parts else ""
+        reason = max(parts, key=lambda part: part.excess).reason if parts else divided.reason
         return ForcedExcess(excess=divided.excess, reason=reason)
     if total <= EDGE:
         return NOTHING_FORCED
@@ -189,7 +194,10 @@ def _large_partitions(problem: Problem) -> Iterator[ForcedExcess]:
 
 
 def _divided(problem: Problem) -> ForcedExcess:
-    """What is left if each total could be divided at will among the brokers that may take it."""
+    """What is left if each total, or the number of replicas, could be divided at will.
+
+    Among the brokers that may take it, and by dimension.
+    """
     may = problem.may
     there = may.holding[problem.replicas] | (problem.replicas < 0)
     if (~there).any() or (may.alive & ~may.holding).any() or (problem.leader < 0).any():
@@ -198,7 +206,7 @@ def _divided(problem: Problem) -> ForcedExcess:
     free = may.fixed_reason == 0
     fixed = problem.loads_of_rows(np.flatnonzero(~free))[:, problem.column]
     holding = np.flatnonzero(may.holding)
-    excess = 0.0
+    excess, reason = 0.0, ""
     for k in np.flatnonzero(problem.weight > 0).tolist():
         lead, follow = (of[:, problem.column[k]] for of in (problem.lead, problem.follow))
         held = np.where(problem.may_lead, np.maximum(lead, follow)[:, None], 0.0)
@@ -209,8 +217,14 @@ def _divided(problem: Problem) -> ForcedExcess:
         slope, tolerance = problem.slope[holding, k], float(problem.tolerance[k])
         if (slope > 0.0).all():
             beyond = _least_beyond(least, most, total, slope, tolerance)
-            excess += float(problem.weight[k]) * beyond
-    return ForcedExcess(excess=excess * (1 - ROUNDING), reason="")
+            loads = _replica_loads(problem, k)
+            counted = _least_by_counts(loads, slope, tolerance)
+            excess += float(problem.weight[k]) * max(beyond, counted)
+            if counted > beyond + EDGE and not reason:
+                replicas = count_text(len(loads), "replica")
+                brokers = count_text(len(holding), "broker")
+                reason = f"{brokers} cannot share {replicas} evenly {_of(problem, k)}"
+    return ForcedExcess(excess=excess * (1 - ROUNDING), reason=reason)
 
 
 def _least_beyond(
@@ -232,6 +246,43 @@ def _least_beyond(
         taken = min(float(rooms[piece]), max(0.0, rest))
         cost, rest = cost + taken * float(costs[piece]), rest - taken
     return max(0.0, cost)
+
+
+def _replica_loads(problem: Problem, k: int) -> Floats:
+    """Loads of all replicas in a dimension, those of none left out."""
+    column = problem.column[k]
+    followers = np.repeat(problem.follow[:, column], np.maximum(problem.rf - 1, 0))
+    loads: Floats = np.concatenate((problem.lead[:, column], followers))
+    return loads[loads > 0.0]
+
+
+def _least_by_counts(loads: Floats, slope: Floats, tolerance: float) -> float:
+    """Least sum of deviations beyond the tolerance over all numbers of replicas on brokers.
+
+    A broker with n replicas has at least the load of the n smallest, at most that of the n largest.
+    What that leaves beyond the tolerance is convex in n, so that giving each replica to the broker
+    where it costs least is exact. `slope` is (B,), of balanced brokers; the result is a share of
+    the mean.
+    """
+    if not len(loads) or len(loads) > MOST_COUNTED:
+        return 0.0
+    rising = np.sort(loads)
+    low = np.concatenate(([0.0], np.cumsum(rising))) * (1 - ROUNDING)
+    high = np.concatenate(([0.0], np.cumsum(rising[::-1]))) * (1 + ROUNDING)
+
+    def beyond(b: int, count: int) -> float:
+        over = float(low[count] * slope[b]) - 1.0 - tolerance
+        return max(0.0, over, 1.0 - tolerance - float(high[count] * slope[b]))
+
+    total = sum(beyond(b, 0) for b in range(len(slope)))
+    queue = [(beyond(b, 1) - beyond(b, 0), b, 1) for b in range(len(slope))]
+    heapify(queue)
+    for _ in range(len(loads)):
+        change, b, count = queue[0]
+        total += change
+        after = beyond(b, count + 1) - beyond(b, count) if count < len(loads) else np.inf
+        heapreplace(queue, (after, b, count + 1))
+    return max(0.0, total)
 
 
 def _replicas_in_racks(problem: Problem) -> tuple[Ints, Ints]:

@@ -1,6 +1,7 @@
 """What racks, pinned partitions and large partitions force beyond the tolerance."""
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -10,7 +11,7 @@ from solver.problem.problem import compile_problem
 from solver.solve import solve
 from solver.tolerance.forced_excess import forced_excess
 from solver.tolerance.keep_tolerance import PROVED, PROVED_CLOSEST
-from tests.support.solver.exact_oracle import Row, broker, cluster, goals
+from tests.support.solver.exact_oracle import Row, allowed_placements, broker, cluster, goals
 from tests.support.solver.zipf_clusters import synthetic
 
 REASON = (
@@ -56,7 +57,7 @@ def test_a_large_rack_stays_below_the_average() -> None:
 
 def test_rows_that_stay_against_the_rack_rule_count_as_they_are() -> None:
     """All replicas are in one rack, and may stay there."""
-    rows = [Row(replicas=(0, 1), load=(1.0, 1.0)), Row(replicas=(2, 3), load=(1.0, 1.0))] * 4
+    rows = [Row(replicas=(0, 1), load=(1.0, 1.0)), Row(replicas=(2, 3), load=(1.0, 1.0))] * 3
     snapshot = cluster([broker(n, "a" if n < 4 else "b") for n in range(6)], rows)
     forced = forced_excess(compile_problem(snapshot, goals(repair_racks=False)))
     assert forced.excess == 0.0
@@ -109,3 +110,40 @@ def test_a_slow_broker_leaves_its_share_of_leaders_to_the_others(scale: float) -
         plan = solve(snapshot, wanted, SolveLimits(work=work)).best
         assert plan is not None
         assert plan.tolerance_unmet == PROVED_CLOSEST
+
+
+@pytest.mark.parametrize("rf", [1, 2])
+def test_replicas_that_cannot_be_shared_evenly_leave_brokers_outside(rf: int) -> None:
+    """Searching for a plan inside took a quarter of the budget, and proved nothing."""
+    rows = [Row(replicas=tuple(range(rf)), load=(2.0, 2.0))] * (12 // rf)
+    snapshot = cluster([broker(n) for n in range(8)], rows)
+    inbound = goals(balance=[{"resource": "net_in", "floor": 0.0}])
+    forced = forced_excess(compile_problem(snapshot, inbound))
+    # One or two each, where the average is one and a half.
+    assert forced.excess == pytest.approx(8 * (1 / 3 - 0.1), rel=1e-6)
+    assert forced.reason == "8 brokers cannot share 12 replicas evenly in net_in (tolerance 10.0 %)"
+    result = solve(snapshot, inbound, SolveLimits())
+    assert result.best is not None
+    assert result.best.tolerance_unmet == f"{PROVED_CLOSEST}: {forced.reason}"
+    assert result.work < 2.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_placement_has_less_than_the_excess_that_is_forced(seed: int) -> None:
+    random = Random(seed)
+    size, rf = random.choice([(2, 1), (3, 1), (4, 1), (3, 2), (4, 2)])
+    capacities = [random.choice([None, 50.0, 100.0]) for _ in range(size)]
+    if None in capacities:
+        capacities = [None] * size
+    brokers = [broker(n, capacity=capacity) for n, capacity in enumerate(capacities)]
+    spread = random.choice([0.0, 0.05, 0.5])
+    rows = [
+        Row(
+            replicas=tuple(random.sample(range(size), rf)),
+            load=(random.choice([0.0, 1.0]) * (1 + spread * random.random()), 2.0),
+        )
+        for _ in range(random.randint(1, 5 if rf == 1 else 3))
+    ]
+    snapshot, wanted = cluster(brokers, rows), goals()
+    least = min(found.excess for found in allowed_placements(snapshot, wanted))
+    assert forced_excess(compile_problem(snapshot, wanted)).excess <= least + 1e-9
