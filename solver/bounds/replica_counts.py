@@ -31,7 +31,7 @@ WORK_PER_STEP: Final = 4e-9
 """Work units for one broker, number of replicas and load; measured."""
 
 ROUNDING: Final = 1e-9
-"""Share of a bound that rounding may have added."""
+"""What rounding may have added to a bound, as a share of it and of 1."""
 
 
 def prove_by_replica_counts(search: Search) -> None:
@@ -63,7 +63,7 @@ def prove_by_replica_counts(search: Search) -> None:
             now, price, per_replica = held, per_replica, 0.0
         search.work += WORK_PER_STEP * len(balanced) * len(loads) ** 2
         bound += weight * _least(loads * slope[0], np.sort(now), price / weight)
-    search.prove(min(bound * (1 - ROUNDING), search.objective), METHOD)
+    search.prove(min(bound - ROUNDING * (1 + bound), search.objective), METHOD)
 
 
 def _least_cost(problem: Problem) -> float:

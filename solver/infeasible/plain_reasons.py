@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from solver.infeasible.messages import (
 from solver.infeasible.minimal_conflict import conflict_of_rows
 from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
+from solver.problem.rack_rule import keeps_racks
+
+CROWDED: Final = "must get another leader, and replicas that share no rack in the same step"
+"""What is asked of a partition that a demoted broker leads, and whose replicas share a rack."""
 
 
 def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
@@ -44,6 +49,31 @@ def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
     if more > 0:
         texts.append(f"and {count_text(more, 'more partition')} like these")
     return tuple(texts) or tuple(_insufficient_capacity(problem))
+
+
+def crowded_leaders(problem: Problem) -> tuple[str, ...]:
+    """Name partitions whose leader has to change and whose replicas share racks.
+
+    Their replicas are spread in the same step, so that limits on moves may leave no plan although
+    a change of the leader alone would keep them.
+    """
+    rows = [
+        row
+        for row in np.flatnonzero(problem.may.demoted).tolist()
+        if not keeps_racks(problem, row, _held(problem, row), as_if_moved=True)
+    ]
+    if not rows:
+        return ()
+    named = ", ".join(str(problem.snapshot.id(row)) for row in rows[:MOST_NAMED])
+    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return (
+        f"{named}{more} {CROWDED}, which the limits leave no room for; raise the budgets, or plan "
+        "without the rack rule",
+    )
+
+
+def _held(problem: Problem, row: int) -> list[int]:
+    return [b for b in problem.replicas[row].tolist() if b >= 0]
 
 
 def _stuck(problem: Problem) -> list[list[int]]:

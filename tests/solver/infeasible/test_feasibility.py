@@ -20,7 +20,7 @@ from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import Conflict, find_conflict, modelled_rows
-from solver.infeasible.plain_reasons import plain_reasons
+from solver.infeasible.plain_reasons import CROWDED, plain_reasons
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
@@ -543,3 +543,22 @@ def test_load_that_stays_on_a_dead_broker_needs_no_capacity() -> None:
     given_goals = goals(1e-4, deferred=stay)
     assert least(state, given_goals) is not None
     assert solve(state, given_goals, SolveLimits(work=1.0)).best is not None
+
+
+def test_a_leader_that_has_to_change_and_replicas_that_share_racks_are_named() -> None:
+    states = (BrokerState.ALIVE, BrokerState.ALIVE, BrokerState.DEMOTED)
+    brokers = [
+        broker(n, rack, state=state)
+        for n, rack, state in zip((1, 2, 3), "bab", states, strict=True)
+    ]
+    rows = [Row(replicas=(3, 1), local_bytes=5)]
+    snapshot = cluster(brokers, rows, storage=StorageKind.REPLICATED)
+    result = solve(snapshot, goals(budgets={"bytes": 0}), SolveLimits(work=1.0))
+    assert result.status is PlanStatus.INFEASIBLE
+    assert result.reasons == (
+        f"orders-0 {CROWDED}, which the limits leave no room for; raise the budgets, or plan "
+        "without the rack rule",
+    )
+    free = solve(snapshot, goals(budgets={"bytes": 0}, rack_rule="off"), SolveLimits(work=1.0)).best
+    assert free is not None
+    assert [move.replicas_after for move in free.moves] == [(1, 3)]

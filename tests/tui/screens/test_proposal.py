@@ -286,7 +286,7 @@ def test_without_a_selected_move_the_detail_is_explained() -> None:
 
 
 def test_brokers_show_deviations_now_and_after_the_plan() -> None:
-    rows = _cells(broker_table(plan(), 46))
+    rows = _cells(broker_table(plan(), 42))
     # The one that deviates most now comes first, as on the overview.
     assert rows[0] == ["1", "!+200% → -1%", "!+200% → -1%"]
     assert rows[2] == ["3", "<-100% → +2%", "<-100% → +2%"]
@@ -294,7 +294,7 @@ def test_brokers_show_deviations_now_and_after_the_plan() -> None:
 
 def test_replicas_and_loads_are_shown_if_they_fit() -> None:
     narrow = [c.key for c in broker_table(plan(), 60).columns]
-    assert narrow == ["broker", "replicas", "net_in", "net_out"]
+    assert narrow == ["broker", "replicas", "net_in", "net_out", "worst"]
     assert [c.key for c in broker_table(plan(), 110).columns] == [
         "broker",
         "replicas",
@@ -307,7 +307,9 @@ def test_replicas_and_loads_are_shown_if_they_fit() -> None:
 
 def test_a_drained_broker_has_no_deviation() -> None:
     drained = shown(what_if()).plan
-    assert _cells(broker_table(drained, 46))[2] == ["3", "drained", "drained"]
+    assert _cells(broker_table(drained, 42))[2] == ["3", "drained", "drained"]
+    # Nor a bar of its own.
+    assert _cells(broker_table(drained, 46))[2] == ["3", "drained", "drained", ""]
 
 
 # ---- why there are no moves
