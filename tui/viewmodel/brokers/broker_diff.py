@@ -33,6 +33,8 @@ class _Layout:
     """Width of each bar; 0 for none."""
     single: int
     """Width of one bar per broker, in the dimension in which it deviates most now; 0 for none."""
+    figures: tuple[int, ...]
+    """Width of the figures of each dimension."""
     axis: Axis
 
 
@@ -48,13 +50,12 @@ def broker_table(plan: Plan | None, width: int) -> Table:
     layout = _layout(plan, width)
     columns = [Column("broker", "broker", ID)]
     columns += [Column("replicas", "replicas", layout.counts)] if layout.counts else []
-    for key in layout.keys:
+    for key, figures in zip(layout.keys, layout.figures, strict=True):
         columns += [Column(f"{key} load", short_name(key), LOAD)] if layout.loads else []
         label = _heading(key)
         if layout.bar:
             label = f"{label:{OFF}}{axis_text(layout.axis, layout.bar)}"
-        width_of = _figures_width(plan, key) + 1 if layout.single else OFF
-        columns.append(Column(key, label, width_of + layout.bar + bool(layout.bar)))
+        columns.append(Column(key, label, figures + layout.bar + bool(layout.bar)))
     if layout.single:
         columns.append(Column(WORST, axis_text(layout.axis, layout.single), layout.single))
     ordered = sorted(plan.brokers, key=lambda b: (-_worst(b), b.id))
@@ -73,16 +74,18 @@ def _layout(plan: Plan, width: int) -> _Layout:
     loads = free - counts - bars >= LOAD * len(keys)
     free -= counts + LOAD * len(keys) * loads
     bar = free // len(keys) - 1 if bars else 0
-    # Columns are as wide as what they hold, with a space between.
-    figures = sum(_figures_width(plan, key) + 1 for key in keys)
-    single = 0 if bars or len(keys) < 2 else width - ID - counts - figures
+    # Beside a single bar, they are no wider than what they hold, and a space.
+    figures = tuple(_figures_width(plan, key) + 1 for key in keys)
+    single = 0 if bars or len(keys) < 2 else width - ID - counts - sum(figures)
+    single = single if single >= LEAST_BAR else 0
     deviations = (d for b in plan.brokers for d in b.deviation_before.values())
     return _Layout(
         keys=keys,
         counts=counts,
         loads=loads,
         bar=bar,
-        single=single if single >= LEAST_BAR else 0,
+        single=single,
+        figures=figures if single else (OFF,) * len(keys),
         axis=axis_of(deviations),
     )
 
