@@ -180,16 +180,15 @@ def _search(search: Search) -> None:
     problem = search.problem
     if not problem.may.forced.any() and problem.start is None:
         search.offer(Placement.home(problem))
+    prove_by_replica_counts(search)
     if problem.band:
         _evacuate(search)
         solve_band(search)
         search.ended = f"search within the tolerance band {OPEN}"
     elif is_small(problem):
-        prove_by_replica_counts(search)
         solve_exactly(search)
         search.ended = f"exact model {OPEN}"
     else:
-        prove_by_replica_counts(search)
         offer_leader_changes(search)
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:

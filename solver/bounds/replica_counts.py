@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.problem.problem import Problem
 from solver.search.search import Search
 
@@ -27,8 +27,8 @@ MOST_PAIRS: Final = 25_000
 MOST_PER_BROKER: Final = 16
 """Loads per broker up to which whole numbers differ from prices by enough to matter."""
 
-WORK_PER_STEP: Final = 4e-9
-"""Work units for one broker, number of replicas and load; measured."""
+WORK_PER_NUMBER: Final = 3e-6
+"""Work units for one broker and number of replicas; measured."""
 
 ROUNDING: Final = 1e-9
 """What rounding may have added to a bound, as a share of it and of 1."""
@@ -40,11 +40,10 @@ def prove_by_replica_counts(search: Search) -> None:
     Does nothing under `band`, and where replicas may be on brokers that are not balanced.
     """
     problem, may = search.problem, search.problem.may
-    here: Bools = problem.replicas >= 0
-    elsewhere = (~may.holding[problem.replicas] & here).any() or (may.alive & ~may.holding).any()
     balanced = np.flatnonzero(may.holding)
-    if problem.band or elsewhere or (problem.leader < 0).any() or not len(balanced):
+    if problem.band or not problem.holds_all or not len(balanced):
         return
+    here = problem.replicas >= 0
     led = np.bincount(problem.leader, minlength=len(problem.brokers))[balanced]
     held = np.bincount(problem.replicas[here], minlength=len(problem.brokers))[balanced]
     # What moves cost at least is counted in one dimension each.
@@ -52,7 +51,7 @@ def prove_by_replica_counts(search: Search) -> None:
     bound = 0.0
     for k in np.flatnonzero(problem.weight > 0).tolist():
         slope, weight = problem.slope[balanced, k], float(problem.weight[k])
-        loads = _loads(problem, k)
+        loads = problem.replica_loads(k)[::-1]
         few = len(loads) <= min(MOST_PAIRS // len(balanced), MOST_PER_BROKER * len(balanced))
         if not few or not len(loads) or not (slope == slope[0]).all() or search.over():
             continue
@@ -61,7 +60,7 @@ def prove_by_replica_counts(search: Search) -> None:
             now, price, per_leader = led, per_leader, 0.0
         elif len(loads) == problem.rf.sum():
             now, price, per_replica = held, per_replica, 0.0
-        search.work += WORK_PER_STEP * len(balanced) * len(loads) ** 2
+        search.work += WORK_PER_NUMBER * len(balanced) * (len(loads) + 1)
         bound += weight * _least(loads * slope[0], np.sort(now), price / weight)
     search.prove(min(bound - ROUNDING * (1 + bound), search.objective), METHOD)
 
@@ -70,13 +69,6 @@ def _least_cost(problem: Problem) -> float:
     """Least cost of a new replica; 0 where some are free."""
     costs = problem.costs.replica
     return 0.0 if problem.may.least_new.any() or not len(costs) else float(costs.min())
-
-
-def _loads(problem: Problem, k: int) -> Floats:
-    """Loads of all replicas in a dimension, largest first; those of none are left out."""
-    lead, follow = (of[:, problem.column[k]] for of in (problem.lead, problem.follow))
-    loads = np.concatenate((lead, np.repeat(follow, np.maximum(problem.rf - 1, 0))))
-    return np.asarray(np.sort(loads[loads > 0.0])[::-1])
 
 
 def _is_of_leaders(problem: Problem, k: int) -> bool:

@@ -16,11 +16,13 @@ from solver.infeasible.messages import (
     MOST_NAMED,
     broker_names,
     conflict_text,
+    listed,
     no_such_rack,
     placement_text,
 )
 from solver.infeasible.minimal_conflict import conflict_of_rows
 from solver.problem.co_location import RackMode
+from solver.problem.placement import Placement
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
 
@@ -57,23 +59,18 @@ def crowded_leaders(problem: Problem) -> tuple[str, ...]:
     Their replicas are spread in the same step, so that limits on moves may leave no plan although
     a change of the leader alone would keep them.
     """
-    rows = [
-        row
+    home = Placement.home(problem)
+    names = [
+        str(problem.snapshot.id(row))
         for row in np.flatnonzero(problem.may.demoted).tolist()
-        if not keeps_racks(problem, row, _held(problem, row), as_if_moved=True)
+        if not keeps_racks(problem, row, home.holders(row), as_if_moved=True)
     ]
-    if not rows:
+    if not names:
         return ()
-    named = ", ".join(str(problem.snapshot.id(row)) for row in rows[:MOST_NAMED])
-    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
     return (
-        f"{named}{more} {CROWDED}, which the limits leave no room for; raise the budgets, or plan "
-        "without the rack rule",
+        f"{listed(names)} {CROWDED}, which the limits leave no room for; raise the budgets, or "
+        "plan without the rack rule",
     )
-
-
-def _held(problem: Problem, row: int) -> list[int]:
-    return [b for b in problem.replicas[row].tolist() if b >= 0]
 
 
 def _stuck(problem: Problem) -> list[list[int]]:

@@ -139,6 +139,20 @@ class Problem:
         relative[~self.may.holding] = 0.0
         return relative
 
+    @property
+    def holds_all(self) -> bool:
+        """Whether all replicas and leaders are on balanced brokers, and can go to those only."""
+        here, may = self.replicas >= 0, self.may
+        elsewhere = (~may.holding[self.replicas] & here).any() or (may.alive & ~may.holding).any()
+        return not (elsewhere or (self.leader < 0).any())
+
+    def replica_loads(self, k: int) -> Floats:
+        """Return the loads above 0 of all replicas in a balanced dimension, smallest first."""
+        column = self.column[k]
+        followers = np.repeat(self.follow[:, column], np.maximum(self.rf - 1, 0))
+        loads = np.concatenate((self.lead[:, column], followers))
+        return np.asarray(np.sort(loads[loads > 0.0]))
+
     def loads_of_rows(self, rows: Ints) -> Floats:
         """Return the (B, D) load in the snapshot of some rows, given by position.
 

@@ -199,9 +199,7 @@ def _divided(problem: Problem) -> ForcedExcess:
     Among the brokers that may take it, and by dimension.
     """
     may = problem.may
-    there = may.holding[problem.replicas] | (problem.replicas < 0)
-    if (~there).any() or (may.alive & ~may.holding).any() or (problem.leader < 0).any():
-        # Load may be on brokers that are not balanced.
+    if not problem.holds_all:
         return NOTHING_FORCED
     free = may.fixed_reason == 0
     fixed = problem.loads_of_rows(np.flatnonzero(~free))[:, problem.column]
@@ -217,7 +215,7 @@ def _divided(problem: Problem) -> ForcedExcess:
         slope, tolerance = problem.slope[holding, k], float(problem.tolerance[k])
         if (slope > 0.0).all():
             beyond = _least_beyond(least, most, total, slope, tolerance)
-            loads = _replica_loads(problem, k)
+            loads = problem.replica_loads(k)
             counted = _least_by_counts(loads, slope, tolerance)
             excess += float(problem.weight[k]) * max(beyond, counted)
             if counted > beyond + EDGE and not reason:
@@ -248,27 +246,18 @@ def _least_beyond(
     return max(0.0, cost)
 
 
-def _replica_loads(problem: Problem, k: int) -> Floats:
-    """Loads of all replicas in a dimension, those of none left out."""
-    column = problem.column[k]
-    followers = np.repeat(problem.follow[:, column], np.maximum(problem.rf - 1, 0))
-    loads: Floats = np.concatenate((problem.lead[:, column], followers))
-    return loads[loads > 0.0]
-
-
 def _least_by_counts(loads: Floats, slope: Floats, tolerance: float) -> float:
     """Least sum of deviations beyond the tolerance over all numbers of replicas on brokers.
 
     A broker with n replicas has at least the load of the n smallest, at most that of the n largest.
     What that leaves beyond the tolerance is convex in n, so that giving each replica to the broker
-    where it costs least is exact. `slope` is (B,), of balanced brokers; the result is a share of
-    the mean.
+    where it costs least is exact. `loads` ascend; `slope` is (B,), of balanced brokers; the result
+    is a share of the mean.
     """
     if not len(loads) or len(loads) > MOST_COUNTED:
         return 0.0
-    rising = np.sort(loads)
-    low = np.concatenate(([0.0], np.cumsum(rising))) * (1 - ROUNDING)
-    high = np.concatenate(([0.0], np.cumsum(rising[::-1]))) * (1 + ROUNDING)
+    low = np.concatenate(([0.0], np.cumsum(loads))) * (1 - ROUNDING)
+    high = np.concatenate(([0.0], np.cumsum(loads[::-1]))) * (1 + ROUNDING)
 
     def beyond(b: int, count: int) -> float:
         over = float(low[count] * slope[b]) - 1.0 - tolerance
