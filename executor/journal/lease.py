@@ -8,9 +8,10 @@ from before its last write was sent; a process that wants to take over counts D 
 clock rates differ by less) from after it first read that state, and takes over only if the state is
 still the same then. The write came before the read, so the holder's time ends before the taker's
 does. The holder in turn sends no request that could outlast its time: it renews first, which fails
-once another process has taken over. Nor does it release the lease while a request without an answer
-may still arrive: it leaves it for that time. No lease can prevent the remaining case: a
-process that is suspended between its last check of the clock and the sending of one request.
+once another process has taken over. While a request without an answer may still arrive, it holds
+the lease for that time at least, and leaves it for that time when it ends. No lease can prevent the
+remaining case: a process that is suspended between its last check of the clock and the sending of
+one request.
 
 A request may take longer than others should have to wait for a holder that has died. So a
 holder may keep a shorter lease while none of its requests is open (`idle_s`), and lengthens it
@@ -331,6 +332,9 @@ class Lease:
         Raises WriterBarred otherwise.
         """
         held = self._held
+        if held is not None and self._call_s <= self._left_s(held) < self._open_s(held):
+            # The next call may search for brokers for longer than the lease lasts.
+            self.keep()
         if self._lost or held is None:
             raise WriterBarred(self._lost or "nothing is changed without a lease")
         if self._left_s(held) < self._call_s:
@@ -345,10 +349,11 @@ class Lease:
         """
         if self._held is not None:
             self._held.open_until_s = self._held.ends_s
+            self._held.tried_at_s = -inf
 
     def _renew_now(self, held: _Held) -> None:
         try:
-            self._renew(held, self.duration_s)
+            self._renew(held, max(self.duration_s, self._open_s(held)))
         except WriterBarred:
             raise
         except PlimsollError as exc:
@@ -397,13 +402,17 @@ class Lease:
 
     def _next_s(self, held: _Held, now_s: float) -> tuple[float, bool]:
         """For how long the next renewal without a request is, and whether that shortens it."""
-        if self._idle_s is None:
-            return self.duration_s, False
-        open_s = max(held.open_until_s, held.checked_s + _IDLE_AFTER_S)
+        open_s = self._open_s(held)
+        if self._idle_s is None or open_s > 0.0:
+            return max(self.duration_s, open_s), False
         is_long = held.document.duration_ms > int(1000 * self._idle_s)
-        if is_long and now_s < open_s:
+        if is_long and now_s < held.checked_s + _IDLE_AFTER_S:
             return self.duration_s, False
         return self._idle_s, is_long
+
+    def _open_s(self, held: _Held) -> float:
+        """Seconds until a request that got no answer has taken effect, if it ever does."""
+        return held.open_until_s - self._timing.steady_s()
 
     def _left_s(self, held: _Held) -> float:
         return held.until_s - self._timing.steady_s()
@@ -560,7 +569,7 @@ class Lease:
 
     def _last(self, held: _Held) -> LeaseDocument:
         """The state that a holder leaves: released, or as long as its last request may take."""
-        left_s = held.open_until_s - self._timing.steady_s()
+        left_s = self._open_s(held)
         if left_s <= 0.0:
             return held.document.model_copy(update={"released": True})
         left_ms = ceil(1000 * left_s)

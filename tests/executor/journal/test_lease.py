@@ -425,6 +425,32 @@ def test_a_request_without_an_answer_keeps_the_lease_long(
         assert duration_s(a) == IDLE_S
 
 
+def test_the_next_call_may_take_as_long_as_a_request_without_an_answer(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = Host(store, time.timing, "a"), Host(store, time.timing, "b")
+    late_s = 7 * CALL_S
+    a.lease = Lease(
+        a.bucket, time.timing, call_s=CALL_S, late_s=late_s, holder="a", idle_s=IDLE_S, spare_s=9.0
+    )
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        begun_s = time.now_s
+        time.now_s += CALL_S - 1.0
+        a.lease.unanswered()
+        a.wire.fault = lambda _: Fault.AWAY
+        a.lease.need()
+        assert a.lease.left_s == IDLE_S - CALL_S + 1.0
+        a.wire.fault = lambda _: None
+        time.now_s += 5.0
+        a.lease.need()
+        assert a.lease.left_s >= begun_s + late_s - time.now_s
+        with b.lease.held(CLUSTER, NOT_STOPPED):
+            assert time.now_s >= begun_s + late_s
+            with pytest.raises(WriterBarred, match="b has taken"):
+                a.lease.need()
+
+
 def test_time_during_which_a_lease_was_watched_counts(store: S3Settings, time: FakeTime) -> None:
     dead = idle_host(store, time, "dead")
     crash(dead)
