@@ -279,6 +279,8 @@ class TaskFiles:
                 after = change(before.task).sealed()
                 if after == before.task:
                     return after
+                # Reading may have taken as long as the lease lasts.
+                hold.need()
                 if self.archive is None or self.archive.put_task(after, before.etag):
                     self._write(after)
                     return after
@@ -340,9 +342,12 @@ class TaskFiles:
             # An archive that was configured later begins with what this host has.
             before = _own(read_marks(self.state_dir), cluster_id) if there is None else there
             after = change(before)
-            if after == (there or ()) or archive.put_marks(cluster_id, after, etag):
-                mirror_marks(self.state_dir, cluster_id, after)
-                return after
+            if after != (there or ()):
+                hold.need()
+                if not archive.put_marks(cluster_id, after, etag):
+                    continue
+            mirror_marks(self.state_dir, cluster_id, after)
+            return after
         raise ArchiveUnreachable("Other processes keep changing the marks of brokers; try again.")
 
     def fetch_cordons(self, journal_dir: Path, cluster_id: str) -> None:

@@ -12,7 +12,7 @@ from control.tasks.broker_marks import REFRESH_S, BrokerMark, MarkedBrokers, mar
 from control.tasks.broker_task import SCHEMA_VERSION, BrokerTask, Operation, TaskPhase
 from control.tasks.sealed_files import checksum_of
 from control.tasks.task_archive import CALL_S, SPARE_S, TaskArchive
-from control.tasks.task_files import TaskCancelled, TaskFiles
+from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
 from control.tasks.task_hold import PATIENCE_S
 from control.tasks.task_listing import task_listing
 from control.tasks.task_runner import cancel
@@ -380,6 +380,31 @@ def test_a_worker_that_lost_its_task_writes_nothing(a: Site, b: Site) -> None:
         assert old.is_lost
         assert not new.is_lost
     assert a.files.named(task.task_id) == after
+    assert b.files.marks("c") == ()
+
+
+def test_a_worker_that_lost_its_task_while_it_read_writes_nothing(a: Site, b: Site) -> None:
+    add(a)
+    b.files.all()
+
+    def slowly(task: BrokerTask) -> BrokerTask:
+        with b.files.working_on(TASK):
+            return task.entered(TaskPhase.MOVING, 2)
+
+    def slowly_marked(_: Marks) -> Marks:
+        with b.files.working_on(TASK):
+            return (mark(4, TASK),)
+
+    for change in (
+        lambda hold: a.files.change(TASK, slowly, hold),
+        lambda hold: a.files.change_marks("c", slowly_marked, hold),
+    ):
+        with (
+            a.files.working_on(TASK) as hold,
+            pytest.raises(WriterBarred, match=r"is lost \(b has taken it\)"),
+        ):
+            change(hold)
+    assert b.files.named(TASK).phase is TaskPhase.REQUESTED
     assert b.files.marks("c") == ()
 
 
