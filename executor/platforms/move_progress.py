@@ -74,14 +74,17 @@ def _last_steps(move: Move, view: PartitionView) -> MoveStage:
     """Judge by what was added, and by the leader: another replica may have died meanwhile.
 
     Kafka ends a reassignment once all added replicas are in sync, whatever the others are
-    (`PartitionReassignmentReplicas`); one that adds none ends at once.
+    (`PartitionReassignmentReplicas`); one that adds none ends at once. A plan may keep a leader
+    that is not the preferred one. Should it lose the leadership, no election brings it back, so
+    the preferred leader will do.
     """
     needed = (*move.added, move.leader_after)
     if move.log_dirs_after and not move.added:
         needed = move.replicas_after
     if not view.in_sync.issuperset(needed):
         return MoveStage.MOVING
-    return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED
+    leads = view.leader in (move.leader_after, move.replicas_after[0])
+    return MoveStage.DONE if leads else MoveStage.ARRIVED
 
 
 def out_of_sync(view: PartitionView, target: Replicas) -> tuple[BrokerId, ...]:

@@ -37,6 +37,16 @@ def test_metadata_decide_without_a_listed_reassignment(
     assert progress_of(MOVE, result, None).stage is stage
 
 
+@pytest.mark.parametrize(
+    ("leader", "stage"), [(2, MoveStage.DONE), (3, MoveStage.DONE), (4, MoveStage.ARRIVED)]
+)
+def test_a_leader_that_no_election_brings_back_may_be_replaced(
+    leader: int, stage: MoveStage
+) -> None:
+    keeps = move(7, (1, 2, 4), (3, 2, 4), leader_before=2, leader_after=2)
+    assert progress_of(keeps, view(keeps, (3, 2, 4), leader=leader), None).stage is stage
+
+
 def test_a_listed_reassignment_is_in_progress_whatever_metadata_show() -> None:
     listed = ids([3, 2])
     assert progress_of(MOVE, view(MOVE), listed).stage is MoveStage.MOVING
