@@ -29,6 +29,7 @@ from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.retention import Retention, prune
 from executor.journal.run_history import (
     PastRun,
+    left_set,
     past_run,
     past_runs,
     runs_of,
@@ -164,10 +165,7 @@ class Executor(Closing):
                 self._lift_cordons(plan, journal_dir)
             run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:HASH_DIGITS])
             report = self._run(plan, run_id, options)
-            if undoes:
-                report = with_left(report, journal_dir, plan.cluster_id)
-            self._prune(journal_dir)
-            return report
+            return self._finished(report, plan, journal_dir, undoes=undoes)
 
     def resume(
         self,
@@ -196,11 +194,25 @@ class Executor(Closing):
             for warning in past.warnings:
                 _log.warning("%s", warning, extra=named(LogEvent.RUN_WARNING))
             self._let_settle(past)
-            if rolls_back(past.plan, journal_dir):
+            if undoes := rolls_back(past.plan, journal_dir):
                 self._lift_cordons(past.plan, journal_dir)
             report = self._run(past.plan, past.run_id, options, past)
-            self._prune(journal_dir)
-            return report
+            return self._finished(report, past.plan, journal_dir, undoes=undoes)
+
+    def _finished(
+        self, report: RunReport, plan: Plan, journal_dir: Path, *, undoes: bool
+    ) -> RunReport:
+        """Restore what earlier runs have left and could not be restored before this one.
+
+        A run takes that for what it has found, and restores it at its end.
+        """
+        earlier = (p for p in left_set(journal_dir, plan.cluster_id) if p.run_id != report.run_id)
+        if any(earlier):
+            self._warn(self._overrides.clean_up(self._journals, journal_dir, plan.cluster_id))
+        if undoes:
+            report = with_left(report, journal_dir, plan.cluster_id)
+        self._prune(journal_dir)
+        return report
 
     def signature_of(self, plan: Plan, journal_dir: Path) -> Signature | None:
         """The signature that lets a plan be executed; None where none is required.

@@ -152,6 +152,15 @@ def test_runs_are_cleaned_up_from_the_newest_to_the_oldest(
     assert left_settings(at.folder, CLUSTER_ID) == []
 
 
+def test_a_resumed_run_does_not_restore_the_throttle_of_an_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = left_by_two_runs(tmp_path, monkeypatch)
+    assert at.resume().state is RunState.DONE
+    assert at.is_clean
+    assert left_settings(at.folder, CLUSTER_ID) == []
+
+
 @pytest.mark.parametrize("call", range(12))
 def test_an_older_run_recognises_rates_left_by_a_newer_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
