@@ -20,7 +20,7 @@ from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, is_small, pairs, solve_exactly
 from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import find_conflict
-from solver.infeasible.plain_reasons import crowded_leaders, plain_reasons
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.kernels.compiled import interpreted
 from solver.kernels.move_deltas import new_state
 from solver.kernels.pricing import new_pricing_scratch
@@ -171,7 +171,7 @@ def _conflict(search: Search) -> tuple[str, ...]:
     if search.problem.may.forced.any() and (found := find_conflict(search.problem, search)):
         reasons = conflict_text(search.problem, found)
     if search.infeasible and not reasons:
-        return crowded_leaders(search.problem) or (UNEXPLAINED,)
+        return (UNEXPLAINED,)
     search.infeasible = bool(reasons)
     return reasons
 

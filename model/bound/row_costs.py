@@ -47,7 +47,7 @@ class RowCosts:
     move_price: float
     """lambda."""
     repaired: frozenset[PartitionId] = frozenset()
-    """Partitions whose racks are to be repaired: like forced ones they may not stay
+    """Partitions whose racks are to be repaired: like displaced ones they may not stay
     where they are, but their new replicas are not free."""
 
     @cached_property
@@ -58,7 +58,7 @@ class RowCosts:
         """
         forced = self.proposal.forced
         costs = self._stay.copy()
-        may, must = ~self._rules.fixed, self._must_change
+        may, must = ~self._rules.fixed, self._must_move
         hopeful = must | (self._least_of_moved < costs)
         for rows, domain, rf in self._blocks(np.flatnonzero(may & hopeful)):
             moved = self._moved(rows, domain, rf)
@@ -68,9 +68,9 @@ class RowCosts:
         return np.asarray(costs - forced.replicas * self._new_price)
 
     @cached_property
-    def _must_change(self) -> Bools:
-        """(n,) rows that may not stay where they are."""
-        must = self.proposal.forced.rows.copy()
+    def _must_move(self) -> Bools:
+        """(n,) rows whose replicas may not stay where they are."""
+        must = self.proposal.forced.displaced
         found = map(self.proposal.snapshot.find, self.repaired)
         must[[row for row in found if row is not None]] = True
         return must
@@ -118,7 +118,7 @@ class RowCosts:
         may_lead = self._taking[broker] & ~self._observed[self.proposal.domains.of_row[row], broker]
         changed = np.where(may_lead, more + self._leader_price, np.inf)
         changed[self._rules.fixed[row]] = np.inf
-        more = np.where(replicas.leads, more, changed)
+        more = np.where(replicas.leads & ~self.proposal.forced.demoted[row], more, changed)
         leading = np.minimum.reduceat(more, columns.replica_start[:-1])
         leading[columns.leader == NO_BROKER] = 0.0
         return np.asarray(np.bincount(row, follow, len(columns.leader)) + leading)

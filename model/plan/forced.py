@@ -27,6 +27,11 @@ class Forced:
     off_placement: Bools
     """(n,) rows that are not as their explicit placement says."""
 
+    @property
+    def displaced(self) -> Bools:
+        """(n,) rows whose replicas may not all stay; of others, only the leader has to change."""
+        return np.asarray((self.replicas > 0) | self.off_placement)
+
 
 def forced_moves(
     snapshot: Snapshot, domains: Domains, deferred: Bools, *, relieve_slow: bool = False

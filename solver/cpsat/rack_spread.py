@@ -22,7 +22,7 @@ Racks = Mapping[int, Sequence[int]]
 def post_racks(problem: Problem, variables: Variables) -> None:
     """Constrain the racks of each row whose replicas move, by the rack mode of its group.
 
-    A row that is not forced to change may keep all its replicas, and rows with a single replica
+    A row that is not displaced may keep all its replicas, and rows with a single replica
     need no constraint; but an explicit placement binds every row.
     """
     spreading = problem.may.spreading
@@ -51,7 +51,7 @@ def _enforce(constraint: cp_model.Constraint, *literals: Literal | None) -> None
 def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
     """Whether the replicas move; None if a constraint binds whether or not they do."""
     home = [b for b in problem.replicas[row].tolist() if b >= 0]
-    if problem.may.forced[row] or keeps_racks(problem, row, home, as_if_moved=True):
+    if problem.may.displaced[row] or keeps_racks(problem, row, home, as_if_moved=True):
         return None
 
     def unmoved(placement: Placement, _: Known) -> int:

@@ -86,7 +86,7 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
             problem.lead[row].tobytes(),
             problem.follow[row].tobytes(),
             int(spreading.group[row]),
-            bool(problem.may.forced[row]),
+            bool(problem.may.displaced[row]),
             topic[row].item() if by_topic else None,
             int(size[row]),
             problem.costs.replica[row].item(),

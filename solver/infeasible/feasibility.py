@@ -96,10 +96,15 @@ class Feasibility:
             self.lead[row, b] = lead
             for requirement in self._barring(row, b):
                 self.model.add_implication(self.keep(requirement), ~on)
-            known = b < len(self.problem.brokers)
-            if known and not self.problem.may.alive[b] and self.problem.leader[row] != b:
-                takes_nothing = self.keep(Requirement(RequirementKind.STATE, b))
-                self.model.add_implication(takes_nothing, ~lead)
+            if b < len(self.problem.brokers) and self._may_not_lead(row, b):
+                state = self.keep(Requirement(RequirementKind.STATE, b))
+                self.model.add_implication(state, ~lead)
+
+    def _may_not_lead(self, row: int, broker: int) -> bool:
+        """Whether the state of a broker forbids that it leads a row, or leads it on."""
+        may = self.problem.may
+        leads = self.problem.leader[row] == broker
+        return bool(may.demoted[row] if leads else not may.alive[broker])
 
     def _barring(self, row: int, place: int) -> Iterator[Requirement]:
         """Requirements that forbid a row's replica on an existing or an added broker."""

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from typing import Final
 
 import numpy as np
 
@@ -16,18 +15,12 @@ from solver.infeasible.messages import (
     MOST_NAMED,
     broker_names,
     conflict_text,
-    listed,
     no_such_rack,
     placement_text,
 )
 from solver.infeasible.minimal_conflict import conflict_of_rows
 from solver.problem.co_location import RackMode
-from solver.problem.placement import Placement
 from solver.problem.problem import Problem
-from solver.problem.rack_rule import keeps_racks
-
-CROWDED: Final = "must get another leader, and replicas that share no rack in the same step"
-"""What is asked of a partition that a demoted broker leads, and whose replicas share a rack."""
 
 
 def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
@@ -53,26 +46,6 @@ def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
     return tuple(texts) or tuple(_insufficient_capacity(problem))
 
 
-def crowded_leaders(problem: Problem) -> tuple[str, ...]:
-    """Name partitions whose leader has to change and whose replicas share racks.
-
-    Their replicas are spread in the same step, so that limits on moves may leave no plan although
-    a change of the leader alone would keep them.
-    """
-    home = Placement.home(problem)
-    names = [
-        str(problem.snapshot.id(row))
-        for row in np.flatnonzero(problem.may.demoted).tolist()
-        if not keeps_racks(problem, row, home.holders(row), as_if_moved=True)
-    ]
-    if not names:
-        return ()
-    return (
-        f"{listed(names)} {CROWDED}, which the limits leave no room for; raise the budgets, or "
-        "plan without the rack rule",
-    )
-
-
 def _stuck(problem: Problem) -> list[list[int]]:
     """Rows that have to change and have no place, identical ones together."""
     may, found = problem.may, dict[Hashable, list[int]]()
@@ -90,6 +63,9 @@ def _has_no_place(problem: Problem, row: int) -> bool:
     able = led if rf == 1 else able
     if able.sum() < rf or not led.any():
         return True
+    home = problem.replicas[row]
+    if not may.displaced[row] and led[home[home >= 0]].any():
+        return False
     spreading = may.spreading
     group = spreading.group[row]
     room = np.bincount(spreading.rack[able], minlength=len(spreading.racks))

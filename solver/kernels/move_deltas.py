@@ -377,7 +377,7 @@ def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
 def racks_hold(c: Columns, s: State, p: int) -> bool:
     """Return whether row p complies with its rack rule or placement in this state.
 
-    A row without a new replica complies with a rack rule unless it must change; an explicit
+    A row without a new replica complies with a rack rule unless it is displaced; an explicit
     placement must always match.
     """
     g = c.group[p]
@@ -385,7 +385,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     if mode == 0:
         return True
     rf = c.rf[p]
-    if mode != 3 and not c.forced[p] and not has_moved(c, s, p):
+    if mode != 3 and not c.displaced[p] and not has_moved(c, s, p):
         return True
     if mode == 1:
         racks = 0

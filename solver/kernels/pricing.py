@@ -151,7 +151,7 @@ def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
 
     Call `price_row` first. `r.best` gets its brokers, leader first, in `c.rf[p]` places.
     Infinite, and `r.best` undefined, where no configuration is allowed. Staying at home is
-    allowed whatever the racks, unless the row must change or has an explicit placement.
+    allowed whatever the racks, unless the row is displaced or has an explicit placement.
     """
     if c.rf[p] == 1:
         at = 0
@@ -245,7 +245,7 @@ def _exchanged(c: Columns, g: int, rf: int, b: int, r: PricingScratch) -> int:
 def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
     """Compare with staying, allowed even where the rack rule forbids moving there."""
     rf = c.rf[p]
-    if c.forced[p] or c.mode[c.group[p]] == 3:
+    if c.displaced[p] or c.mode[c.group[p]] == 3:
         return least
     stay = 0.0
     for k in range(rf):
@@ -253,6 +253,8 @@ def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
     leader = -1
     for k in range(rf):
         b = c.home[p, k]
+        if r.lead[b] == INFINITE:
+            continue
         total = stay - r.follow[b] + r.lead[b]
         if total < least:
             least, leader = total, k
@@ -418,7 +420,7 @@ def _leaves(c: Columns, p: int, b: int, chosen: Array, kept: int, r: PricingScra
 @compiled
 def _with_home(c: Columns, p: int, holds: Array, leads: Array, r: PricingScratch) -> None:
     """The same for replicas that stay, which the racks need not allow."""
-    if c.forced[p]:
+    if c.displaced[p]:
         return
     total, gain = 0.0, INFINITE
     for k in range(c.rf[p]):

@@ -47,6 +47,8 @@ class Columns(NamedTuple):
     """(n, M) the replica in `home` may stay."""
     forced: Array
     """(n,) rows that may not stay as they are."""
+    displaced: Array
+    """(n,) rows whose replicas may not all stay: the rack rule binds them."""
     group: Array
     """(n,) group of each row: same pins, racks and replication factor."""
     allow: Array
@@ -132,6 +134,7 @@ def find_columns(problem: Problem) -> Columns:
         led=led,
         stays=stays,
         forced=(may.forced > 0) & (may.fixed_reason == 0),
+        displaced=may.displaced,
         group=spreading.group.astype(np.int64),
         allow=spreading.allow & may.alive,
         may_lead=spreading.lead & may.alive,

@@ -268,7 +268,7 @@ def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
 def spread(c: Columns, s: State, p: int) -> bool:
     """Move one replica of row p to the least loaded broker of another rack.
 
-    `c.forced` must be set for row p: otherwise its home counts as repaired. Takes the move that
+    `c.displaced` must be set for row p: otherwise its home counts as repaired. Takes the move that
     racks, limits and budgets allow and that raises the cost of deviations least; costs of
     moves are ignored, so that a repair is the same whatever moves cost. Returns False, with
     nothing changed, where no single replica can repair the racks.

@@ -1,13 +1,18 @@
 """Rounding of the relaxed placement to a whole one."""
 
+from typing import Final
+
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled
+from solver.kernels.compiled import Array, changed, compiled
 from solver.kernels.copying import copy_to
 from solver.kernels.move_deltas import State, fits, racks_hold, reassign, within_budgets
 from solver.kernels.pricing import PricingScratch, change_cost, cheapest, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
+
+FRUGAL_COST: Final = 1e3
+"""Cost of a new replica, in units of F, that outweighs any imbalance it could cure."""
 
 
 @compiled
@@ -79,6 +84,14 @@ def place_forced(c: Columns, s: State, rows: Array, r: PricingScratch) -> bool:
         if not _to_cheapest(c, s, p, q, r):
             return False
     return True
+
+
+def frugal(c: Columns) -> Columns:
+    """Return columns by which `place_forced` moves no more replicas than it must.
+
+    For where it fails: replicas that may stay were moved, too, and used up a budget.
+    """
+    return changed(c, price=c.price + FRUGAL_COST, leader_price=c.leader_price + FRUGAL_COST / 2)
 
 
 @compiled

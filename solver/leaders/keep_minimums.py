@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from model.files import rounded
 from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
 from solver.leaders.anchors import anchored, find_anchors
@@ -144,9 +142,7 @@ def _unanchored(search: Search, whole: Problem, minimums: tuple[LeaderMinimum, .
         return replace(whole, minimums=minimums)
     repaired = sharing(whole, whole.replicas) & ~sharing(whole, best.replicas)
     repaired &= whole.may.fixed_reason == 0
-    forced = np.maximum(whole.may.forced, repaired).astype(np.int64)
-    may = replace(whole.may, forced=forced)
-    return replace(search.problem, may=may, minimums=minimums)
+    return replace(search.problem, may=whole.may.displacing(repaired), minimums=minimums)
 
 
 def _choose_exactly(search: Search, whole: Problem, minimums: tuple[LeaderMinimum, ...]) -> None:

@@ -5,7 +5,7 @@ need no constraint: a forbidden choice gets no variable and no candidate.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -60,6 +60,9 @@ class Eligibility:
     forced: Ints
     """(n,) replicas that may not stay; 1 where all may stay but the row as a whole, or its
     leader, may not."""
+    displaced: Bools
+    """(n,) rows whose replicas may not all stay: the rack rule binds them. False where only the
+    leader has to change."""
     demoted: Bools
     """(n,) rows whose leader is demoted or slow and may not lead on, as another replica can."""
     least_new: Ints
@@ -73,6 +76,12 @@ class Eligibility:
     barred_leader: dict[int, tuple[int, ...]]
     """Brokers, by row, that led the row too recently to lead it again; a present leader may
     stay."""
+
+    def displacing(self, rows: Bools | Ints) -> "Eligibility":
+        """Return the same where replicas of `rows`, an (n,) mask or positions, may not all stay."""
+        displaced = self.displaced.copy()
+        displaced[rows] = True
+        return replace(self, forced=np.maximum(self.forced, displaced), displaced=displaced)
 
     def kept_by(self, reason: FixedReason) -> Bools:
         """Return (n,) rows that may not move for this reason."""
@@ -125,15 +134,16 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
     failed = _failed(snapshot, replicas.shape)
     must_go = (replicas >= 0) & (leaving[replicas] | outside | failed) & free[:, None]
     demoted = free & _demoted(snapshot, goals, replicas, leader, spreading)
-    wrong = (spreading.breaks(replicas, leader) & free) | demoted
+    displaced = must_go.any(axis=1) | (spreading.breaks(replicas, leader) & free)
     least_new = spreading.least_new(replicas, must_go) * free
-    forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
+    forced = np.maximum(must_go.sum(axis=1), displaced | demoted).astype(np.int64)
     return Eligibility(
         alive=alive,
         holding=~leaving,
         leaving=leaving,
         must_go=must_go,
         forced=forced,
+        displaced=displaced,
         demoted=demoted,
         least_new=least_new.astype(np.int64),
         fixed_reason=_why_fixed(snapshot, goals, leader, forced),

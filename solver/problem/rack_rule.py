@@ -15,7 +15,7 @@ def keeps_racks(
 ) -> bool:
     """Return whether the rack rule allows a row on these brokers: distinct positions, no filler.
 
-    A row whose replicas stay where they are complies unless it must change, or unless
+    A row whose replicas stay where they are complies unless it is displaced, or unless
     `as_if_moved` judges it as if it had moved there. An explicit placement's counts per rack must
     always match; which replicas lead or observe is not checked.
     """
@@ -27,7 +27,7 @@ def keeps_racks(
         return bool((count == spreading.required[g]).all())
     home = problem.replicas[row]
     stays = set(brokers) == set(home[home >= 0].tolist())
-    stays = stays and not problem.may.forced[row]
+    stays = stays and not problem.may.displaced[row]
     if mode == RackMode.OFF or (stays and not as_if_moved):
         return True
     if mode == RackMode.SPREAD:

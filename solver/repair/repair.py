@@ -36,7 +36,7 @@ from solver.kernels.repair_moves import (
     spread,
     swap,
 )
-from solver.kernels.rounding import place_forced
+from solver.kernels.rounding import frugal, place_forced
 from solver.problem.placement import NOTHING, Placement, is_allowed, loads_of
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import ROUNDING, excess, held, sharing
@@ -165,10 +165,8 @@ def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Probl
     """The problem whose plans must repair as much as a placement does."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
     repaired = broken & ~sharing(problem, found.replicas)
-    may = replace(problem.may, forced=np.maximum(problem.may.forced, repaired).astype(np.int64))
     return replace(
-        problem,
-        may=may,
+        _displacing(problem, repaired),
         allowed=np.minimum(problem.allowed, np.maximum(problem.limit, loads)),
         allowed_replicas=np.minimum(
             problem.allowed_replicas, np.maximum(problem.goals.replicas_per_broker, count)
@@ -215,19 +213,24 @@ class _RepairSearch:
 
     def run(self) -> Placement | None:
         """Return the placement found; None where a forced row has no place."""
-        problem = self._problem
-        c = find_columns(problem)
-        state = new_state(c, c.home)
+        c = find_columns(self._problem)
+        state = self._evacuated(c) or self._evacuated(frugal(c))
+        if state is None:
+            return None
+        state = self._racks(state)
+        state = self._limits(state)
+        state = self._racks(state)
+        return placement_of(self._problem, state.at)
+
+    def _evacuated(self, c: Columns) -> State | None:
+        """Place the forced rows, the largest first; None where that fails, or the budget ends."""
+        state, scratch = new_state(c, c.home), new_pricing_scratch(c)
         forced = largest_first(c, np.flatnonzero(c.forced))
-        scratch = new_pricing_scratch(c)
         for start in range(0, len(forced), ROWS_AT_ONCE):
             rows = forced[start : start + ROWS_AT_ONCE]
             if self._budget.over() or not place_forced(c, state, rows, scratch):
                 return None
-        state = self._racks(state)
-        state = self._limits(state)
-        state = self._racks(state)
-        return placement_of(problem, state.at)
+        return state
 
     def _racks(self, state: State) -> State:
         """Repair the rows that still share racks."""
@@ -236,7 +239,7 @@ class _RepairSearch:
         rows = np.flatnonzero(self._broken & here)
         if not len(rows):
             return state
-        c = find_columns(_forced_to_change(problem, rows))
+        c = find_columns(_displacing(problem, rows))
         state, scratch = new_state(c, state.at), new_pricing_scratch(c)
         for row in _order(c, rows).tolist():
             if self._budget.over():
@@ -252,7 +255,7 @@ class _RepairSearch:
         """
         problem = self._problem
         here = sharing(problem, placement_of(problem, state.at).replicas)
-        c = find_columns(_forced_to_change(problem, np.flatnonzero(self._broken & ~here)))
+        c = find_columns(_displacing(problem, self._broken & ~here))
         limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
         most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
         m = new_limits(problem.limit[:, limited], most, c.home.shape[1])
@@ -350,8 +353,7 @@ class _RepairSearch:
         budget = self._budget
         most = budget.work + EXPLAINING_SHARE * budget.limits.work
         budget.limits = _with_work(budget.limits, most)
-        problem = _forced_to_change(self._problem, rows)
-        c = find_columns(problem)
+        c = find_columns(_displacing(self._problem, rows))
         at = leader_first(c, found.replicas, found.leader)
         relaxed = {
             name: (x, new_state(x, at), new_pricing_scratch(x)) for name, x in _relaxed_columns(c)
@@ -460,8 +462,6 @@ def _order(c: Columns, rows: Ints) -> Ints:
     return rows[np.argsort(c.bytes_[rows], kind="stable")]
 
 
-def _forced_to_change(problem: Problem, rows: Ints) -> Problem:
-    """The problem in which these rows may not stay as they are."""
-    forced = problem.may.forced.copy()
-    forced[rows] = np.maximum(forced[rows], 1)
-    return replace(problem, may=replace(problem.may, forced=forced))
+def _displacing(problem: Problem, rows: Bools | Ints) -> Problem:
+    """The problem in which the replicas of these rows may not all stay."""
+    return replace(problem, may=problem.may.displacing(rows))

@@ -269,10 +269,10 @@ def _most_promising(both: Floats, rough: Floats) -> Ints:
 
 def _decided(c: Columns, at: dict[int, Ints]) -> Columns:
     """Return columns in which rows are whole on given brokers, (M,) leader first, and not free."""
-    home, free, forced = c.home.copy(), c.free.copy(), c.forced.copy()
+    home, free, forced, displaced = (x.copy() for x in (c.home, c.free, c.forced, c.displaced))
     for row, brokers in at.items():
-        home[row], free[row], forced[row] = brokers, False, False
-    return changed(c, home=home, free=free, forced=forced)
+        home[row], free[row], forced[row], displaced[row] = brokers, False, False, False
+    return changed(c, home=home, free=free, forced=forced, displaced=displaced)
 
 
 def _key(at: dict[int, Ints]) -> bytes:

@@ -10,7 +10,6 @@ import numpy as np
 
 from solver.bounds.large_partitions import LargePartitionTree
 from solver.bounds.single_replica_choices import has_choices
-from solver.kernels.compiled import changed
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import (
     NO_BUDGET,
@@ -20,7 +19,7 @@ from solver.kernels.problem_arrays import (
     placement_of,
     prices_in_file,
 )
-from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
+from solver.kernels.rounding import frugal, place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
 from solver.search.broker_groups import BROKER_SWEEPS, Groups
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
@@ -117,9 +116,6 @@ CONFIGURATIONS_SHARE: Final = 0.85
 
 PLACING_SHARE: Final = 0.9
 """Share of the remaining work for placing large partitions first, where it is done."""
-
-FRUGAL_COST: Final = 1e3
-"""Cost of a new replica, in units of F, that outweighs any imbalance it could cure."""
 
 TRIALS: Final = 8
 """Rounds each of two starts gets before the better is kept, with large partitions."""
@@ -270,10 +266,8 @@ def _evacuate_forced(local: LocalSearch) -> bool:
     rows = largest_first(c, np.flatnonzero(c.forced))
     if place_forced(c, local.state, rows, scratch):
         return True
-    # Replicas that may stay were moved besides, which can use up a budget of moves.
-    frugal = changed(c, price=c.price + FRUGAL_COST, leader_price=c.leader_price + FRUGAL_COST / 2)
     local.state = new_state(c, c.home)
-    return bool(place_forced(frugal, local.state, rows, scratch))
+    return bool(place_forced(frugal(c), local.state, rows, scratch))
 
 
 def _solve_dual(local: LocalSearch, work: float) -> None:

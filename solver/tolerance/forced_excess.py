@@ -138,8 +138,8 @@ class _Kept:
         least, most = self._bounds[self._kind, rack].T
         here = problem.replicas >= 0
         present = (here & _inside(problem, rack)[problem.replicas]).sum(axis=1)
-        # A row that stays need not keep the rack rule.
-        stays = may.forced == 0
+        # A row whose replicas stay need not keep the rack rule.
+        stays = ~may.displaced
         least = np.where(stays, np.minimum(least, present), least)
         most = np.where(stays, np.maximum(most, present), most)
         # Replicas on brokers that are not balanced are in the rack, but not counted.

@@ -9,9 +9,9 @@ from model.evaluate import evaluate
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import Plan, PlanStatus
-from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot, StorageKind
 from solver.budget import Budget
-from solver.infeasible.plain_reasons import CROWDED, plain_reasons
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.problem import compile_problem
 from solver.report.build_plan import build_plan
 from solver.report.result import Result
@@ -20,7 +20,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
 from tests.support.solver.exact_methods import exact_method
-from tests.support.solver.exact_oracle import Row, cluster, least, placement_count
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least, placement_count
 from tests.support.solver.random_problems import clusters, random_goals
 
 pytestmark = [pytest.mark.search, pytest.mark.usefixtures(exact_method.__name__)]
@@ -60,8 +60,6 @@ def test_no_placement_beats_the_bound(snapshot: Snapshot, goals: Goals) -> None:
     """The bound holds for all placements, and infeasibility agrees with enumeration."""
     assume(placement_count(snapshot, goals) <= MOST_WAYS)
     result = solve(snapshot, goals, LIMITS)
-    # A limit of the planner (docs/reference/limits.md); the reason names it.
-    assume(not any(CROWDED in reason for reason in result.reasons))
     best = least(snapshot, goals, result.best)
     if best is None:
         assert result.status is PlanStatus.INFEASIBLE
@@ -111,6 +109,28 @@ def test_a_search_leaves_no_leader_on_a_demoted_broker(capacity: float, later: f
     led = Row(replicas=(1, 2), load=(1.0, 1.0), later=(1.0, later), leader=2)
     goals = Goals(balance=(Goal(resource=Resource.NET_IN),), move_price=0.01)
     check_search(cluster(members, [small, small, led]), goals)
+
+
+@pytest.mark.parametrize("objective", ObjectiveKind)
+@pytest.mark.parametrize("budgets", [{"replica_moves": 0}, {"bytes": 0}, {}])
+def test_a_leader_changes_alone_where_no_replica_may_move(
+    objective: ObjectiveKind, budgets: dict[str, int]
+) -> None:
+    """Its replicas share a rack, and stay there for lack of room; else both are repaired."""
+    members = [broker(1, "b"), broker(2, "a"), broker(3, "b", BrokerState.DEMOTED)]
+    rows = [Row(replicas=(3, 1)), Row(replicas=(2,))]
+    snapshot = cluster(members, rows, storage=StorageKind.REPLICATED)
+    given_goals = goals(
+        5.0, balance=(Goal(resource=Resource.NET_IN),), objective=objective, budgets=budgets
+    )
+    plan = solve(snapshot, given_goals, LIMITS).best
+    assert plan is not None
+    refuse_broken(snapshot, plan)
+    assert plan.moves[0].leader_before == BrokerId(3) != plan.moves[0].leader_after
+    assert bool(plan.repaired) == any(move.added for move in plan.moves) == (not budgets)
+    assert plan.objective == pytest.approx(least(snapshot, given_goals, plan))
+    assert bound_of(plan, snapshot) <= plan.objective
+    check_search(snapshot, given_goals)
 
 
 def check_search(snapshot: Snapshot, goals: Goals) -> None:

@@ -20,7 +20,7 @@ from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import Conflict, find_conflict, modelled_rows
-from solver.infeasible.plain_reasons import CROWDED, plain_reasons
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
@@ -38,6 +38,7 @@ from tests.support.solver.exact_oracle import (
 
 LIMITS = SolveLimits(work=20.0)
 STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
+LEADERLESS = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.DEMOTED)
 DRAINING = BrokerState.DRAINING
 
 
@@ -170,7 +171,9 @@ def tight(seed: int, racks: str = "ab") -> Problem:
     states = rng.choice(3, size, p=[0.5, 0.35, 0.15]).tolist()
     capacity = [float(rng.integers(2, 9)) if maybe(0.7) else None for _ in states]
     members = [
-        broker(i + 1, racks[i % len(racks)], STATES[s], capacity=capacity[i])
+        broker(
+            i + 1, racks[i % len(racks)], (STATES, LEADERLESS)[seed % 2][s], capacity=capacity[i]
+        )
         for i, s in enumerate(states)
     ]
     rows = []
@@ -545,20 +548,9 @@ def test_load_that_stays_on_a_dead_broker_needs_no_capacity() -> None:
     assert solve(state, given_goals, SolveLimits(work=1.0)).best is not None
 
 
-def test_a_leader_that_has_to_change_and_replicas_that_share_racks_are_named() -> None:
-    states = (BrokerState.ALIVE, BrokerState.ALIVE, BrokerState.DEMOTED)
-    brokers = [
-        broker(n, rack, state=state)
-        for n, rack, state in zip((1, 2, 3), "bab", states, strict=True)
-    ]
-    rows = [Row(replicas=(3, 1), local_bytes=5)]
-    snapshot = cluster(brokers, rows, storage=StorageKind.REPLICATED)
-    result = solve(snapshot, goals(budgets={"bytes": 0}), SolveLimits(work=1.0))
-    assert result.status is PlanStatus.INFEASIBLE
-    assert result.reasons == (
-        f"orders-0 {CROWDED}, which the limits leave no room for; raise the budgets, or plan "
-        "without the rack rule",
-    )
-    free = solve(snapshot, goals(budgets={"bytes": 0}, rack_rule="off"), SolveLimits(work=1.0)).best
-    assert free is not None
-    assert [move.replicas_after for move in free.moves] == [(1, 3)]
+def test_a_leader_that_has_to_change_is_named_with_its_broker() -> None:
+    members = [broker(1), broker(2, state=BrokerState.DEMOTED)]
+    budget = {"leader_changes": 0}
+    problem = compile_problem(cluster(members, [Row(replicas=(2, 1))]), goals(budgets=budget))
+    (message,) = conflict(problem)
+    assert "broker 2 is demoted; the budget is 0 leader changes" in message

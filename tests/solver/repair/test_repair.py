@@ -12,7 +12,7 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.plan.warnings import racks_unknown
-from model.snapshot.snapshot import Broker, BrokerState, RecentMove, Resource, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, RecentMove, Resource, Snapshot, StorageKind
 from solver.problem.problem import compile_problem
 from solver.repair.repair import (
     EXPLAINING_SHARE,
@@ -364,3 +364,15 @@ def test_a_dead_broker_without_a_rack_leaves_the_rack_rule_on() -> None:
     violations = evaluate_proposal(Proposal(snapshot, given_goals, shared)).violations
     assert "rack spread" in {v.rule for v in violations}
     assert not racks_unknown(snapshot, given_goals)
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("moves", [0, 5])
+def test_budgets_are_the_reason_where_forced_partitions_could_use_them_up(moves: int) -> None:
+    """The cheapest places of those led by broker 0 have new replicas, beyond the budget."""
+    members = [broker(0, "A", BrokerState.DEMOTED), *(broker(i, "ABC"[i % 3]) for i in range(1, 9))]
+    rows = [Row(replicas=(0, b, b % 8 + 1), load=(b, b), local_bytes=1) for b in range(1, 9)] * 40
+    state = cluster(members, rows, storage=StorageKind.REPLICATED)
+    plan = planned(state, goals(budgets={"replica_moves": moves}), LARGE)
+    assert len(plan.repaired) == moves
+    assert set(reasons(plan)) == {REASONS_UNREPAIRED["budgets"]}
