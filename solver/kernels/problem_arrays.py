@@ -251,7 +251,7 @@ def _most_if_even(usable: Array, rack: int, rf: int) -> int:
     holds two fewer."""
     others = np.delete(usable, rack)
     fits = [m for m in range(1, rf + 1) if m + np.minimum(others, m - 1).sum() <= rf]
-    return max(fits)
+    return max(fits, default=0)
 
 
 def _usable(problem: Problem) -> Array:

@@ -110,6 +110,16 @@ def test_a_broker_that_may_not_lead_enough_is_named() -> None:
     assert solve(single, elsewhere, LIMITS).status is not PlanStatus.INFEASIBLE
 
 
+def test_shared_racks_are_repaired_where_every_partition_is_anchored() -> None:
+    """No partition is left in the group whose rule for even racks is compiled."""
+    state = cluster([broker(1, "a"), broker(2, "a"), broker(3, "b")], [Row(replicas=(1, 2))] * 2)
+    rules = {"rack_rule": "even", "min_leaders": of_topic(1, brokers=[1, 2]), **LEFT_ALONE}
+    plan = solve(state, Goals.model_validate({**rules, "balance": []}, strict=False), LIMITS).best
+    assert plan is not None
+    assert len(plan.repaired) == 2
+    assert {move.leader_after for move in plan.moves} == {1, 2}
+
+
 def test_a_budget_below_the_minimum_is_infeasible() -> None:
     budget = {"leader_changes": 1}
     result = solve(ON_ONE, goals(1.0, min_leaders=of_topic(2), budgets=budget), LIMITS)
