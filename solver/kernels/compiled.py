@@ -67,6 +67,11 @@ def sources_version() -> str:
 
 _VERSION: Final = sources_version()
 
+_config: Any = numba.config
+if _config.CPU_NAME is None:
+    # What is cached holds on other hosts, too; for the processor at hand, loops are no faster.
+    _config.CPU_NAME, _config.CPU_FEATURES = "generic", ""
+
 # Loops are not passed as arguments, so their wrappers for that are not compiled.
 _compiler = cast("Any", numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 

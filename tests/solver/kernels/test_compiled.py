@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 
@@ -32,6 +32,11 @@ def test_compilation_is_announced_only_when_nothing_is_cached(tmp_path: Path) ->
     assert first.stderr == ("compiling the planner's loops, once on this machine: up to a minute\n")
     assert second.stderr == ""
     assert first.stdout == second.stdout == "1.0\n"
+
+
+def test_cached_loops_hold_for_any_processor_of_the_architecture() -> None:
+    _, *target = cast("Any", exponential).dispatcher.targetctx.codegen().magic_tuple()
+    assert target == ["generic", ""]
 
 
 def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
