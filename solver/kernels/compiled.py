@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import event, types
+from numba.core import caching, event, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -76,6 +76,39 @@ if _config.CPU_NAME is None:
 _compiler = cast("Any", numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
+class _CacheFile:
+    """Where a loop is cached: where numba writes it, and beside its module.
+
+    An image has loops there, in a folder that it may not write. A folder that the user names
+    (`NUMBA_CACHE_DIR`) is used alone.
+    """
+
+    def __init__(self, impl: Any) -> None:
+        beside = str(Path(__file__).with_name("__pycache__"))
+        self._own = self._in_folder(impl.locator.get_cache_path(), impl)
+        self._beside = self._in_folder(beside, impl)
+
+    @staticmethod
+    def _in_folder(folder: str, impl: Any) -> Any:
+        made: Any = caching.IndexDataCacheFile
+        found = made(folder, impl.filename_base, impl.locator.get_source_stamp())
+        found._version = _VERSION  # noqa: SLF001  # no public way
+        return found
+
+    def load(self, key: Any) -> Any:
+        """Return what is cached for a signature; None where nothing is."""
+        found = self._own.load(key)
+        return self._beside.load(key) if found is None and not _config.CACHE_DIR else found
+
+    def save(self, key: Any, data: Any) -> None:
+        """Cache what was compiled for a signature."""
+        self._own.save(key, data)
+
+    def flush(self) -> None:
+        """Forget what is cached."""
+        self._own.flush()
+
+
 _interprets: ContextVar[bool] = ContextVar("interprets", default=False)
 
 
@@ -127,10 +160,11 @@ def compiled(function: F) -> F:
     _ignore_literals(made)
     try:
         made.enable_caching()
-        made._cache._cache_file._version = _VERSION  # noqa: SLF001  # no public way
     except RuntimeError:
         # Neither the source folder nor the user's cache folder is writable.
         _wait.cached = False
+    else:
+        made._cache._cache_file = _CacheFile(made._cache._impl)  # noqa: SLF001
     return cast("F", Loop(made))
 
 

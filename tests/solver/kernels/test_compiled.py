@@ -34,6 +34,17 @@ def test_compilation_is_announced_only_when_nothing_is_cached(tmp_path: Path) ->
     assert first.stdout == second.stdout == "1.0\n"
 
 
+def test_loops_cached_beside_their_modules_are_read_where_numba_writes_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """As in an image, where the folder of the modules is read-only."""
+    run(NUMBA_CACHE_DIR="")
+    there = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserWideCacheLocator", "XDG_CACHE_HOME": str(tmp_path)}
+    elsewhere = run(NUMBA_CACHE_DIR="", **there)
+    assert elsewhere.stdout == "1.0\n"
+    assert elsewhere.stderr == ""
+
+
 def test_cached_loops_hold_for_any_processor_of_the_architecture() -> None:
     _, *target = cast("Any", exponential).dispatcher.targetctx.codegen().magic_tuple()
     assert target == ["generic", ""]
@@ -50,7 +61,7 @@ def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
 def test_a_change_to_any_kernel_invalidates_the_cache() -> None:
     """A cached loop contains its callees, which numba does not check."""
     dispatcher: Any = exponential
-    version = dispatcher.dispatcher._cache._cache_file._version
+    version = dispatcher.dispatcher._cache._cache_file._own._version
     assert version == sources_version()
     assert version.startswith(numba.__version__)
     assert len(version) > len(numba.__version__) + 60
