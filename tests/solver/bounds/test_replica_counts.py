@@ -39,7 +39,9 @@ def test_no_placement_is_below_the_bound(seed: int) -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize(("spread", "most"), [(0.0, 0.25), (0.03, 0.35)])
+@pytest.mark.parametrize(
+    ("spread", "most"), [(0.0, 0.25), pytest.param(0.03, 0.35, marks=pytest.mark.slow)]
+)
 def test_few_alike_partitions_with_two_replicas(spread: float, most: float) -> None:
     """Prices alone left a gap of 70 to 85 %."""
     random = Random(1)
