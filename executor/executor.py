@@ -204,7 +204,7 @@ class Executor(Closing):
     ) -> RunReport:
         """Restore what earlier runs have left and could not be restored before this one.
 
-        A run takes that for what it has found, and restores it at its end.
+        The run has taken such settings for someone else's, and has restored them.
         """
         earlier = (p for p in left_set(journal_dir, plan.cluster_id) if p.run_id != report.run_id)
         if any(earlier):

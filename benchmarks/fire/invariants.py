@@ -106,7 +106,7 @@ class Invariants:
     _known: dict[str, Announced] = field(default_factory=dict)
     _moves: dict[PartitionId, Move] = field(default_factory=dict)
     _factor: dict[PartitionId, int] = field(default_factory=dict)
-    """Replicas of each partition at the beginning; a plan knows what stale metadata say."""
+    """Replicas of each partition at the beginning; plans from stale metadata may differ."""
 
     def __post_init__(self) -> None:
         self._moves = {move.id: move for move in self.scenario.plan.moves}

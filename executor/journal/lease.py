@@ -8,10 +8,10 @@ from before its last write was sent; a process that wants to take over counts D 
 clock rates differ by less) from after it first read that state, and takes over only if the state is
 still the same then. The write came before the read, so the holder's time ends before the taker's
 does. The holder in turn sends no request that could outlast its time: it renews first, which fails
-once another process has taken over. While a request without an answer may still arrive, it holds
-the lease for that time at least, and leaves it for that time when it ends. No lease can prevent the
-remaining case: a process that is suspended between its last check of the clock and the sending of
-one request.
+once another process has taken over. While a request without an answer may still arrive, it keeps
+the lease at least until then, or leaves it in place until then when it ends. No lease can prevent
+the remaining case: a process that is suspended between its last check of the clock and the sending
+of one request.
 
 A request may take longer than others should have to wait for a holder that has died. So a
 holder may keep a shorter lease while none of its requests is open (`idle_s`), and lengthens it
