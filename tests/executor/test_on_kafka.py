@@ -52,14 +52,15 @@ def test_a_tiered_partition_under_load_copies_only_its_tail(
     assert_exact(load)
 
     assert_done(report)
-    for move in report.moves:
-        assert move.state is MoveState.DONE
-        assert move.bytes_copied is not None
-        assert 0 < move.bytes_copied < 3 * SEGMENT_BYTES
-        assert "in the tier, seen through S3" in move.note
     (journal,) = tmp_path.glob("*.jsonl")
     prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
-    assert all(r.detail["tier_segments"] >= 5 for r in prepared)
+    in_tier = {r.partition: r.detail["tier_segments"] for r in prepared}
+    for move in report.moves:
+        assert move.state is MoveState.DONE
+        assert in_tier[move.partition] >= 5
+        # Segments that a busy broker has not yet sent to the tier are copied, too.
+        assert 0 < (move.bytes_copied or 0) < in_tier[move.partition] * SEGMENT_BYTES / 2
+        assert "in the tier, seen through S3" in move.note
     moved = recent_moves(tmp_path, local_cluster.cluster_id, 0)
     assert {(m.partition, m.left) for m in moved} == {(0, ids([1])), (1, ids([1]))}
 
