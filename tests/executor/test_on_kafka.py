@@ -21,7 +21,7 @@ from model.run import JournalEvent, MoveState, RunProgress
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import ids, plan_for
 from tests.support.executor.real_runs import assert_done, execute, executor_with_tier
-from tests.support.executor.topic_records import assert_exact, fill, loaded
+from tests.support.executor.topic_records import assert_exact, fill, loaded, slow_down
 
 pytestmark = pytest.mark.kafka
 
@@ -46,21 +46,20 @@ def test_a_tiered_partition_under_load_copies_only_its_tail(
 ) -> None:
     local_cluster.create_topic(topic, [[1], [1]], TIERED)
     load = loaded(local_cluster, topic, 10 * SEGMENT_BYTES, partitions=2, rate=20e6)
-    load.shift((1.0, 1.0), 1e6)
+    slow_down(load, 2, 1e6)
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2], 1: [3]})
     report = execute(executor, plan, tmp_path)
     assert_exact(load)
 
     assert_done(report)
-    (journal,) = tmp_path.glob("*.jsonl")
-    prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
-    in_tier = {r.partition: r.detail["tier_segments"] for r in prepared}
     for move in report.moves:
         assert move.state is MoveState.DONE
-        assert in_tier[move.partition] >= 5
-        # Segments that a busy broker has not yet sent to the tier are copied, too.
-        assert 0 < (move.bytes_copied or 0) < in_tier[move.partition] * SEGMENT_BYTES / 2
+        assert move.bytes_copied is not None
+        assert 0 < move.bytes_copied < 3 * SEGMENT_BYTES
         assert "in the tier, seen through S3" in move.note
+    (journal,) = tmp_path.glob("*.jsonl")
+    prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
+    assert all(r.detail["tier_segments"] >= 5 for r in prepared)
     moved = recent_moves(tmp_path, local_cluster.cluster_id, 0)
     assert {(m.partition, m.left) for m in moved} == {(0, ids([1])), (1, ids([1]))}
 
@@ -214,7 +213,7 @@ def test_the_replication_factor_changes_under_load_and_back(
     """From 1 to 3, to 2, and back to 3 by a rollback; no record is lost."""
     local_cluster.create_topic(topic, [[1], [2]])
     load = loaded(local_cluster, topic, 5 * SEGMENT_BYTES, partitions=2, rate=20e6)
-    load.shift((1.0, 1.0), 1e6)
+    slow_down(load, 2, 1e6)
     bootstrap = local_cluster.bootstrap
     pids = [PartitionId(TopicName(topic), number) for number in range(2)]
 

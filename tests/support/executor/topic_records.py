@@ -1,6 +1,7 @@
 """Records in real topics: written before and during a run, read after it."""
 
 import hashlib
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -11,6 +12,7 @@ from tests.support.cli_on_cluster import wait_until
 
 RECORD_BYTES = 1000
 PATIENCE_S = 300.0
+_LOOK_S = 2.0
 
 
 def fill(bootstrap: str, topic: str, megabytes: Sequence[int]) -> None:
@@ -33,6 +35,18 @@ def loaded(cluster: LocalCluster, topic: str, size: float, *, partitions: int, r
     load.start()
     wait_until(lambda: min(load.status().acknowledged_bytes) > size)
     return load
+
+
+def slow_down(load: Load, partitions: int, rate: float) -> None:
+    """Continue at this total rate, once the producer has no faster records left to send."""
+    load.shift((1.0,) * partitions, rate)
+
+    def is_slow() -> bool:
+        before = sum(load.status().acknowledged_bytes)
+        time.sleep(_LOOK_S)
+        return 0 < sum(load.status().acknowledged_bytes) - before < 2 * _LOOK_S * rate
+
+    wait_until(is_slow)
 
 
 def assert_exact(load: Load) -> None:
