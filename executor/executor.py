@@ -206,8 +206,7 @@ class Executor(Closing):
 
         The run has taken such settings for someone else's, and has restored them.
         """
-        earlier = (p for p in left_set(journal_dir, plan.cluster_id) if p.run_id != report.run_id)
-        if any(earlier):
+        if any(p.run_id != report.run_id for p in left_set(journal_dir, plan.cluster_id)):
             self._warn(self._overrides.clean_up(self._journals, journal_dir, plan.cluster_id))
         if undoes:
             report = with_left(report, journal_dir, plan.cluster_id)

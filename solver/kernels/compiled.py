@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import caching, event, types
+from numba.core import event, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -83,17 +83,13 @@ class _CacheFile:
     (`NUMBA_CACHE_DIR`) is used alone.
     """
 
-    def __init__(self, impl: Any) -> None:
+    def __init__(self, own: Any, name: str) -> None:
+        """own: numba's. name: what the names of its files begin with."""
         beside = str(Path(__file__).with_name("__pycache__"))
-        self._own = self._in_folder(impl.locator.get_cache_path(), impl)
-        self._beside = self._in_folder(beside, impl)
-
-    @staticmethod
-    def _in_folder(folder: str, impl: Any) -> Any:
-        made: Any = caching.IndexDataCacheFile
-        found = made(folder, impl.filename_base, impl.locator.get_source_stamp())
-        found._version = _VERSION  # noqa: SLF001  # no public way
-        return found
+        self._own = own
+        self._beside = type(own)(beside, name, own._source_stamp)  # noqa: SLF001  # no public way
+        for file in (self._own, self._beside):
+            file._version = _VERSION  # noqa: SLF001
 
     def load(self, key: Any) -> Any:
         """Return what is cached for a signature; None where nothing is."""
@@ -164,7 +160,8 @@ def compiled(function: F) -> F:
         # Neither the source folder nor the user's cache folder is writable.
         _wait.cached = False
     else:
-        made._cache._cache_file = _CacheFile(made._cache._impl)  # noqa: SLF001
+        cache = made._cache  # noqa: SLF001
+        cache._cache_file = _CacheFile(cache._cache_file, cache._impl.filename_base)  # noqa: SLF001
     return cast("F", Loop(made))
 
 
