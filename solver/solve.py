@@ -42,7 +42,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.search.stay_near import stay_near
 from solver.studies.goal_repair import relaxations
-from solver.tolerance.keep_tolerance import keep_tolerance, work_for_tolerance
+from solver.tolerance.keep_tolerance import come_closest, keep_tolerance, work_for_tolerance
 
 FEW_MOVES: Final = 500
 """Number of moves up to which each is checked once more for being needed."""
@@ -50,7 +50,7 @@ FEW_MOVES: Final = 500
 SEARCH_SHARE: Final = 0.5
 """Share of the search budget for local search, where a proof may follow."""
 
-PROVABLE_SEARCH_SHARE: Final = 0.1
+PROVABLE_SEARCH_SHARE: Final = 0.05
 """The same where branch and bound finds better plans, and sooner."""
 
 TIDYING_SHARE: Final = 0.1
@@ -193,7 +193,7 @@ def _search(search: Search) -> None:
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:
         part = search.part(TIDYING_SHARE * search.limits.work)
-        search.offer(revert_needless(problem, search.best, part))
+        search.offer(revert_needless(search.problem, search.best, part))
         search.spend(part)
 
 
@@ -225,6 +225,7 @@ def _approximate(search: Search) -> None:
             solve_exactly(search)
             search.ended = f"exact model {OPEN}"
     elif not search.over() and provable:
+        come_closest(search)
         if branch_and_bound(local):
             search.ended = f"branch and bound {OPEN}"
         else:

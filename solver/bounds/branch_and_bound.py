@@ -17,7 +17,8 @@ bound that keeps them whole (`solver.bounds.lagrangian`), which often ends the s
 
 Capacities, replica limits and balance per topic are not part of a node's bound, which
 is a valid bound of F all the same; a choice that breaks a rule is dropped at the end,
-and its value stays in the bound.
+and its value stays in the bound. What `Problem.most_excess` leaves to each deviation is part
+of it, and plans outside are not searched.
 """
 
 from itertools import cycle, pairwise, product
@@ -102,12 +103,17 @@ def branch_and_bound(local: LocalSearch) -> bool:
     if listed is None:
         return False
     b = Incumbent(local, listed)
-    _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
-    improve_bound(local, WHOLE_SHARE * search.work_left)
-    prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
+    if listed.bounded:
+        b.price_bounds()
     reduced = _reduced_costs(b)
     exchanges = RowExchanges(b, reduced) if len(listed.rows) >= FEWEST_EXCHANGED else None
     share = ANNEALING_SHARE if exchanges is None else EXCHANGING_SHARE
+    if listed.bounded:
+        # So far the incumbent has been annealed for its excess alone.
+        _anneal(b, exchanges, reduced, search.work + FIRST_SHARE * search.work_left)
+    _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
+    improve_bound(local, WHOLE_SHARE * search.work_left)
+    prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     _anneal(b, exchanges, reduced, search.work + share * search.work_left)
     while not search.near_enough and not search.over():
         before = search.objective
@@ -141,16 +147,19 @@ def _anneal(b: Incumbent, exchanges: RowExchanges | None, reduced: Floats, end: 
 
 
 def _annealed(b: Incumbent, reduced: Floats, within: float, hot: float) -> Ints:
-    """Anneal a choice, starting from each row's cheapest configuration."""
+    """Anneal a choice, from each row's cheapest configuration, or the incumbent if bounded."""
     c = b.listed.configurations
     may = np.flatnonzero(reduced <= within)
     start = np.searchsorted(may, c.start).astype(np.int64)
-    firsts = [reduced[s:e].argmin() for s, e in pairwise(c.start.tolist())]
-    chosen = c.start[:-1] + np.array(firsts, np.int64)
+    chosen = b.chosen.copy()
+    if not b.listed.bounded:
+        firsts = [reduced[s:e].argmin() for s, e in pairwise(c.start.tolist())]
+        chosen = c.start[:-1] + np.array(firsts, np.int64)
     cold = LAST_TEMPERATURE * b.local.relaxation.price
     cooling = exponential(-logarithm(hot / cold) / STEPS)
     random = b.rng.integers(1, 2**63, 1, dtype=np.uint64)
-    anneal_choice(c, b.listed.fixed, start, may, chosen, STEPS, hot, cooling, random)
+    fixed, between = b.listed.fixed, b.listed.between
+    anneal_choice(c, fixed, start, may, chosen, STEPS, hot, cooling, random, between)
     b.local.search.work += STEPS * WORK_PER_STEP
     return chosen
 
@@ -189,7 +198,7 @@ def _neighbourhood(b: Incumbent, free: Ints) -> bool:
     others = b.chosen[stay]
     at, load = c.at[others].ravel(), c.load[others].ravel()
     v = b.listed.fixed + np.bincount(at, load, len(b.listed.fixed))
-    tree = new_tree(part, v, b.prices)
+    tree = new_tree(part, v, b.prices, b.listed.between)
     tree.decided[0] = sum(c.price[others].tolist())
     tree.figure[CUTOFF] = search.objective - SLACK
     found, last = FOUND, NODES
@@ -216,7 +225,7 @@ def _raise_cutoffs(b: Incumbent, end: float) -> bool:
         cutoff = min(b.goal, bound + share * (b.goal - bound))
         if cutoff <= search.bound:
             continue
-        tree = new_tree(c, b.listed.fixed, b.prices)
+        tree = new_tree(c, b.listed.fixed, b.prices, b.listed.between)
         tree.figure[CUTOFF] = cutoff
         if not b.exhaust(c, tree, end):
             return False

@@ -103,4 +103,4 @@ class _Counts:
         v = self.listed.fixed.copy()
         v[-1] = -self.stiffness * k
         pi = np.append(self.best.prices, 0.0)
-        return new_tree(self.listed.configurations, v, pi)
+        return new_tree(self.listed.configurations, v, pi, self.listed.between)

@@ -14,6 +14,7 @@ from solver.kernels.node_bound import Configurations
 from solver.kernels.problem_arrays import Columns, sum_loads_at
 from solver.problem.row_configurations import configurations_of
 from solver.search.local_search import LocalSearch
+from solver.tolerance.forced_excess import deviations_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,14 @@ class ConfigurationList:
     """Their loads and costs, as compiled loops take them."""
     fixed: Floats
     """(J,) deviations from all other rows, scaled to weight 1."""
+    between: Floats
+    """(2, J) least and largest deviations that a choice may leave, scaled likewise; infinite for
+    any."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any deviation is."""
+        return bool(np.isfinite(self.between).any())
 
     def part(self, rows: Ints) -> tuple[Configurations, Ints]:
         """Return the configurations of some rows and their (N',) indices in this list.
@@ -62,6 +71,7 @@ class ConfigurationList:
                 Configurations(start=c.start, at=at, load=load, used=c.used + counts, price=c.price)
             ),
             fixed=np.append(self.fixed, 0.0),
+            between=np.column_stack((self.between, (-np.inf, np.inf))),
         )
 
 
@@ -97,11 +107,13 @@ def list_configurations(local: LocalSearch) -> ConfigurationList | None:
     others[rows] = False
     loads = sum_loads_at(c, np.flatnonzero(others), c.home[others])
     fixed = np.where(c.holding[:, None], loads - 1.0, 0.0)
+    between = deviations_between(problem) * np.sqrt(c.weight)
     return ConfigurationList(
         rows=np.array(rows, np.int64),
         brokers=brokers,
         configurations=_linked(c, np.array(rows), start, brokers, price),
         fixed=(fixed * np.sqrt(c.weight)).ravel(),
+        between=between.reshape(2, -1),
     )
 
 

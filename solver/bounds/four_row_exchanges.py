@@ -103,7 +103,8 @@ class RowExchanges:
         search = self._incumbent.local.search
         search.work += tree.shift.size * WORK_PER_SHIFT
         left = min(MOST_EFFORT, int(search.work_left / WORK_PER_OPERATION))
-        p, q, _, effort = best_exchange(tree, row, z, square - LEAST_GAIN, left)
+        between = self._incumbent.listed.between - self._incumbent.prices / 2.0
+        p, q, _, effort = best_exchange(tree, row, z, between, square - LEAST_GAIN, left)
         search.work += effort * WORK_PER_OPERATION
         if p < 0:
             return None

@@ -8,7 +8,15 @@ from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.configurations import ConfigurationList
 from solver.bounds.reduced_cost_fixing import SLACK
 from solver.kernels.configuration_search import EXHAUSTED, FOUND, explore
-from solver.kernels.node_bound import CUTOFF, EFFORT, LEVEL, Configurations, SearchTree
+from solver.kernels.node_bound import (
+    CUTOFF,
+    EFFORT,
+    LEVEL,
+    Configurations,
+    SearchTree,
+    bound_node,
+    new_tree,
+)
 from solver.problem.placement import Placement, is_allowed
 from solver.search.local_search import LocalSearch
 
@@ -63,6 +71,15 @@ class Incumbent:
         """
         search = self.local.search
         return search.objective - search.limits.gap / 2
+
+    def price_bounds(self) -> None:
+        """Adapt the prices to bounds of deviations, and keep the bound of F that they prove."""
+        c, listed = self.listed.configurations, self.listed
+        tree = new_tree(c, listed.fixed, self.prices, listed.between)
+        bound = float(bound_node(c, tree, 0, self.heat))
+        self.local.search.work += float(tree.counter[EFFORT]) * WORK_PER_OPERATION
+        self.prices = tree.pi[0].copy()
+        self.prove(bound)
 
     def offer(self, chosen: Ints) -> None:
         """Offer a choice of all rows to the search; ignore it if it breaks a rule.

@@ -55,6 +55,15 @@ def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
 
 
 @compiled
+def _is_between(v: Array, between: Array) -> bool:
+    """Whether (J,) deviations are between the bounds, (2, J)."""
+    for j in range(len(v)):
+        if v[j] < between[0, j] or v[j] > between[1, j]:
+            return False
+    return True
+
+
+@compiled
 def _value_of(c: Configurations, fixed: Array, chosen: Array, v: Array) -> float:
     """F of `chosen`, (R,) indices of configurations; v, (J,), gets its deviations."""
     copy_to(v, fixed)
@@ -80,6 +89,7 @@ def anneal_choice(
     hot: float,
     cooling: float,
     random: Array,
+    between: Array,
 ) -> float:
     """Anneal from a choice, (R,); leave the best one found there, and return its F.
 
@@ -87,10 +97,12 @@ def anneal_choice(
     deviations from all other rows, scaled to weight 1. Row r may take the configurations
     may[start[r]:start[r + 1]], at least one; `start` is (R + 1,), and R at least 1. `hot` is
     the temperature before the first step, in units of F, and `cooling` its factor per step.
-    `random` is (1,) uint64, not 0, and is advanced.
+    `random` is (1,) uint64, not 0, and is advanced. A step that leaves a deviation outside
+    `between`, (2, J), is not taken; where that is finite, the choice must be inside.
     """
     v = np.empty(len(fixed))
     value = _value_of(c, fixed, chosen, v)
+    bounded = np.isfinite(between).any()
     now, least = chosen.copy(), value
     rows, before = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     t = hot
@@ -104,7 +116,8 @@ def anneal_choice(
             rows[k], before[k] = r, now[r]
             change += _exchange(c, v, now[r], i)
             now[r] = i
-        if change <= 0.0 or exponential(-change / t) > draw(random) * UNIT:
+        taken = change <= 0.0 or exponential(-change / t) > draw(random) * UNIT
+        if taken and (not bounded or _is_between(v, between)):
             value += change
             if value < least:
                 least = value
@@ -221,6 +234,8 @@ def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
         bound = t.decided[level]
         for j in range(t.v.shape[1]):
             bound += t.v[level, j] * t.v[level, j]
+        if not _is_between(t.v[level], t.between):
+            bound = np.inf
     t.figure[FLOOR] = min(t.figure[FLOOR], bound)
     t.figure[VALUE] = bound
     t.counter[LEVEL] -= 1

@@ -6,7 +6,9 @@ with deviations and loads scaled so that each square has weight 1. At prices pi
 
 D(pi) = v_0 . pi - |pi|^2 / 4 + sum_p min over i of (price_i + pi . load_i)
 
-is below the value of every choice, since |v|^2 >= pi . v - |pi|^2 / 4 for any v. The
+is below the value of every choice, since |v|^2 >= pi . v - |pi|^2 / 4 for any v. Where v must
+lie between bounds, x . (pi - x) takes the place of |pi|^2 / 4, with x the point between them
+that is nearest to pi / 2, and D is below the value of every choice that keeps them. The
 prices come from Newton's method on the smoothed D (`solver.kernels.smoothing`). The
 tree of `solver.kernels.configuration_search` is stored here: each of its nodes is bounded
 this way.
@@ -33,6 +35,9 @@ SHORTENINGS = 8
 SHORTER = 0.3
 ENOUGH = 0.1
 """Share of the promised ascent from which on a step is taken."""
+
+AT_END = 0.05
+"""Curvature, instead of 1/2, of a v at a bound: without any, Newton steps are too long."""
 
 SMOOTHING = 10
 """Operations counted for the mass of one configuration."""
@@ -106,6 +111,8 @@ class SearchTree(NamedTuple):
     """(J,) Newton step."""
     mean: Array
     """(J,) mean load of one row."""
+    between: Array
+    """(2, J) least and largest deviations that a choice may leave; infinite for any."""
     hessian: Array
     """(J, J) curvature of the smoothed bound, lower half."""
     counter: Array
@@ -114,11 +121,12 @@ class SearchTree(NamedTuple):
     """(3,) cutoff, least bound that was cut off, value found."""
 
 
-def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
+def new_tree(c: Configurations, v: Array, pi: Array, between: Array) -> SearchTree:
     """Create a tree with the root alone.
 
-    `v` is (J,) deviations from all other rows, and `pi` (J,) prices to start from. The cutoff
-    is infinite until the caller sets `figure[CUTOFF]`.
+    `v` is (J,) deviations from all other rows, `pi` (J,) prices to start from, and `between`,
+    (2, J), the deviations between which choices must end. The cutoff is infinite until the
+    caller sets `figure[CUTOFF]`.
     """
     rows, most, dims = len(c.start) - 1, len(c.price), len(v)
     deep = rows + 1
@@ -144,6 +152,7 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
         now=np.zeros(dims),
         step=np.zeros(dims),
         mean=np.zeros(dims),
+        between=between.copy(),
         hessian=np.zeros((dims, dims)),
         counter=np.array([0, 1, 0, 0], np.int64),
         figure=np.full(3, np.inf),
@@ -156,6 +165,11 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
     return linked(tree)
 
 
+def unbounded(dims: int) -> Array:
+    """Return (2, J) bounds that leave any deviation to each of `dims`."""
+    return np.repeat([[-np.inf], [np.inf]], dims, axis=1)
+
+
 @compiled
 def _evaluate(
     c: Configurations, t: SearchTree, level: int, pi: Array, heat: float
@@ -163,8 +177,9 @@ def _evaluate(
     """Smoothed bound, with gradient and masses left in the tree, and the true bound."""
     total = t.decided[level]
     for j in range(len(pi)):
-        total += t.v[level, j] * pi[j] - pi[j] * pi[j] / 4.0
-        t.slope[j] = t.v[level, j] - pi[j] / 2.0
+        cheapest = min(max(pi[j] / 2.0, t.between[0, j]), t.between[1, j])
+        total += t.v[level, j] * pi[j] - (pi[j] - cheapest) * cheapest
+        t.slope[j] = t.v[level, j] - cheapest
     smooth = total
     for r in range(t.open[level]):
         least, spread = _weigh(c, t, level, r, pi, heat)
@@ -213,7 +228,8 @@ def _direct(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
     for j in range(dims):
         for k in range(j + 1):
             t.hessian[j, k] /= heat
-        t.hessian[j, j] += 0.5
+        inside = t.between[0, j] <= t.now[j] / 2.0 <= t.between[1, j]
+        t.hessian[j, j] += 0.5 if inside else AT_END
         t.step[j] = t.slope[j]
     _solve(t.hessian, t.step)
     t.counter[EFFORT] += dims * dims * dims // 3

@@ -163,6 +163,17 @@ def _floor(low: Array, high: Array, rise: float, z: Array, a: int, b: int, best:
 
 
 @compiled
+def _may_end(low: Array, high: Array, z: Array, between: Array, a: int, b: int) -> bool:
+    """Whether a pair in box a with one in box b may end between bounds."""
+    for j in range(len(z)):
+        if z[j] + low[a, j] + low[b, j] > between[1, j]:
+            return False
+        if z[j] + high[a, j] + high[b, j] < between[0, j]:
+            return False
+    return True
+
+
+@compiled
 def _value(shift: Array, rise: float, z: Array, p: int, q: int, best: float) -> float:
     """Rise and square of the residual with two pairs; any number from `best` on if above."""
     total = rise
@@ -185,14 +196,14 @@ def _apart(t: PairTree, row: Array, p: int, q: int) -> bool:
 
 @compiled
 def best_exchange(
-    t: PairTree, row: Array, z: Array, best: float, most: int
+    t: PairTree, row: Array, z: Array, between: Array, best: float, most: int
 ) -> tuple[int, int, float, int]:
     """Find the two pairs with the least value under `best`: rise plus |z + shifts|^2.
 
     `row` is (C,) the rows of the changes, negative for changes of nothing; two pairs have no
-    row in common. z, (J,), is the residual. Depth first, by boxes; ends after about `most`
-    operations. Returns the pairs, -1 without any, their value in units of F, and the
-    number of operations.
+    row in common. z, (J,), is the residual, which must end inside `between`, (2, J). Depth
+    first, by boxes; ends after about `most` operations. Returns the pairs, -1 without any,
+    their value in units of F, and the number of operations.
     """
     room = STACK
     left, right, floor = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
@@ -212,7 +223,12 @@ def best_exchange(
                 last = p if a == b else end[b]
                 for q in range(first[b], last):
                     value = _value(shift, rise[p] + rise[q], z, p, q, best)
-                    if value < best and _apart(t, row, p, q):
+                    # Bounds come last, since few pairs get this far.
+                    if (
+                        value < best
+                        and _apart(t, row, p, q)
+                        and _may_end(shift, shift, z, between, p, q)
+                    ):
                         one, other, best = p, q, value
                 effort += VALUES * (last - first[b])
             continue
@@ -223,7 +239,7 @@ def best_exchange(
                     continue
                 effort += BOXES
                 value = _floor(low, high, least[x] + least[y], z, x, y, best)
-                if value < best:
+                if value < best and _may_end(low, high, z, between, x, y):
                     # The most promising boxes are on top, and searched first.
                     k = size
                     while k > bottom and floor[k - 1] < value:

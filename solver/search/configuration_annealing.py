@@ -16,7 +16,7 @@ from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.arithmetic import exponential, logarithm
 from solver.kernels.compiled import linked
 from solver.kernels.configuration_search import anneal_choice
-from solver.kernels.node_bound import Configurations
+from solver.kernels.node_bound import Configurations, unbounded
 from solver.kernels.problem_arrays import NO_BUDGET, Columns
 from solver.problem.placement import Placement, is_allowed
 from solver.search.dual import Relaxation
@@ -110,8 +110,9 @@ class _Annealer:
         offsets[1:] = np.cumsum(count[rows])
         inner = len(kept) - len(rows) + np.arange(len(rows))
         among = np.arange(len(kept) - len(rows))
+        heat, anywhere = hot * self.price, unbounded(len(fixed))
         value = anneal_choice(
-            part, fixed, offsets, among, inner, self.steps, hot * self.price, cooling, random
+            part, fixed, offsets, among, inner, self.steps, heat, cooling, random, anywhere
         )
         chosen[rows] = kept[inner]
         search.work += self.steps * WORK_PER_STEP + WORK_PER_OFFER

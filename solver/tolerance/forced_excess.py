@@ -44,6 +44,18 @@ class ForcedExcess:
 NOTHING_FORCED: Final = ForcedExcess(excess=0.0, reason="")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part(ForcedExcess):
+    """What rules force in one dimension on the brokers of a rack, or on one broker."""
+
+    brokers: Ints
+    """Positions of the brokers."""
+    k: int
+    """The dimension."""
+    over: bool
+    """Whether they are above their tolerance; below it otherwise."""
+
+
 def forced_excess(problem: Problem) -> ForcedExcess:
     """Find excess over the tolerance that every allowed plan has.
 
@@ -52,7 +64,7 @@ def forced_excess(problem: Problem) -> ForcedExcess:
     """
     if not problem.may.holding.any() or not (problem.weight > 0).any():
         return NOTHING_FORCED
-    parts = list(_Kept(problem).parts())
+    parts: list[ForcedExcess] = list(_Kept(problem).parts())
     total = sum(part.excess for part in parts)
     for part in _large_partitions(problem):
         if part.excess > total:
@@ -65,6 +77,32 @@ def forced_excess(problem: Problem) -> ForcedExcess:
     if total <= EDGE:
         return NOTHING_FORCED
     return ForcedExcess(excess=total, reason=max(parts, key=lambda part: part.excess).reason)
+
+
+def deviations_between(problem: Problem) -> Floats:
+    """(2, B, K) least and largest deviations that `Problem.most_excess` leaves to a plan.
+
+    K counts only dimensions of positive weight. Infinite where it leaves any. What rules do not
+    force of the excess is free, and may be any broker's alone. Where rules force the brokers of a
+    rack to be outside together, one that is further inside puts the others further outside.
+    """
+    low = np.full(problem.slope.shape, -np.inf)
+    high = -low
+    kept, holding = problem.weight > 0, problem.may.holding
+    if problem.most_excess < np.inf and kept.any() and holding.any():
+        parts = list(_Kept(problem).parts())
+        forced = sum(part.excess for part in parts)
+        # Each deviation may be `EDGE` beyond its tolerance, and so may their sum.
+        free = max(0.0, problem.most_excess - forced) + EDGE * (1 + low.size)
+        beyond = free / np.where(kept, problem.weight, np.inf)
+        low[holding], high[holding] = -problem.tolerance - beyond, problem.tolerance + beyond
+        for part in parts:
+            at, k = part.brokers, part.k
+            slope = problem.slope[at, k]
+            inside = problem.tolerance[k] - beyond[k] * slope / slope.min()
+            low[at, k] = inside if part.over else -np.inf
+            high[at, k] = np.inf if part.over else -inside
+    return np.array((low[:, kept], high[:, kept]))
 
 
 class _Kept:
@@ -80,36 +118,39 @@ class _Kept:
         if self._bounded:
             self._kind, self._bounds = _replicas_in_racks(problem)
 
-    def parts(self) -> Iterator[ForcedExcess]:
+    def parts(self) -> Iterator[_Part]:
         """Yield excess that adds up: of a rack, or of its single brokers where that is more."""
         problem = self._problem
         for rack in range(len(problem.may.spreading.racks)):
             brokers = np.flatnonzero(_inside(problem, rack))
             for k in np.flatnonzero(problem.weight > 0).tolist() if len(brokers) else []:
                 single = [part for b in brokers.tolist() if (part := self._of_broker(b, k))]
-                whole = self._of_rack(rack, brokers, k) if self._bounded else NOTHING_FORCED
-                if whole.excess > sum(part.excess for part in single):
+                whole = self._of_rack(rack, brokers, k) if self._bounded else None
+                if whole and whole.excess > sum(part.excess for part in single):
                     yield whole
                 else:
                     yield from single
 
-    def _of_broker(self, b: int, k: int) -> ForcedExcess | None:
+    def _of_broker(self, b: int, k: int) -> _Part | None:
         """What rows that may not move force on one broker; None where that is nothing."""
         problem, tolerance = self._problem, float(self._problem.tolerance[k])
         deviation = float(self._fixed[b, k] * problem.slope[b, k]) - 1.0
         if deviation <= tolerance + EDGE:
             return None
-        return ForcedExcess(
+        return _Part(
+            brokers=np.array([b]),
+            k=k,
+            over=True,
             excess=float(problem.weight[k]) * (deviation - tolerance),
             reason=f"partitions that may not move keep broker {problem.brokers[b]} at least "
             f"{percent_text(deviation)} above the average {_of(problem, k)}",
         )
 
-    def _of_rack(self, rack: int, brokers: Ints, k: int) -> ForcedExcess:
+    def _of_rack(self, rack: int, brokers: Ints, k: int) -> _Part | None:
         problem, tolerance = self._problem, float(self._problem.tolerance[k])
         slope = problem.slope[brokers, k]
         if (slope <= 0.0).any():
-            return NOTHING_FORCED
+            return None
         mean = float((1.0 / slope).sum())
         least, most = self._count(rack)
         low, high = _load_between(problem, least, most, k)
@@ -118,7 +159,7 @@ class _Kept:
         over, under = float(low) / mean - 1.0, 1.0 - float(high) * (1 + ROUNDING) / mean
         deviation = max(over, under)
         if deviation <= tolerance + EDGE:
-            return NOTHING_FORCED
+            return None
         # All of it may be on the largest broker, where it deviates least.
         beyond = (deviation - tolerance) * mean * float(slope.min())
         bound = least > 0 if over >= under else most < problem.rf
@@ -126,7 +167,10 @@ class _Kept:
         side = "above" if over >= under else "below"
         name = problem.may.spreading.racks[rack]
         where = "without a rack" if name is None else f"of rack {name}"
-        return ForcedExcess(
+        return _Part(
+            brokers=brokers,
+            k=k,
+            over=over >= under,
             excess=float(problem.weight[k]) * beyond,
             reason=f"{rule} the {count_text(len(brokers), 'broker')} {where} together at least "
             f"{percent_text(deviation)} {side} the average {_of(problem, k)}",

@@ -79,16 +79,14 @@ def keep_tolerance(search: Search) -> None:
     outside and whether that is proved. Raises ValueError if CP-SAT rejects a model as invalid.
     """
     search.reserved_for_tolerance = 0.0
-    if search.best is None or not _comes_first(search.problem):
+    closest = None if search.tolerance_unmet else _closest(search)
+    if closest is None:
         return
-    before = tolerance_excess(search.problem, search.best)
-    if before <= 0.0:
-        return
+    before = closest.excess
     if search.stops():
         search.tolerance_unmet, search.least_excess = STOPPED, False
         return
     search.reserved = reserved_work(search.problem, search.limits)
-    closest = _Closest(search, before, search.best, search.objective)
     closest.find()
     search.tolerance_unmet, search.least_excess = closest.unmet, closest.proved
     if closest.excess < before - EDGE:
@@ -97,18 +95,50 @@ def keep_tolerance(search: Search) -> None:
     search.reserved = 0.0
 
 
+def come_closest(search: Search) -> None:
+    """Anneal an incumbent outside the tolerance until no excess is left but what rules force.
+
+    Where that succeeds, the excess is a constraint before F is minimised, so that search and
+    bound count only such plans; elsewhere nothing changes. Nothing is left for `keep_tolerance`.
+    """
+    closest = _closest(search)
+    if closest is None:
+        return
+    closest.forced = forced_excess(search.problem)
+    closest.anneal_to_forced(search.work + ANNEALING_SHARE * SHARE * search.limits.work)
+    if not closest.is_closest:
+        return
+    closest.proved = True
+    _constrain(search, closest)
+    search.reserved_for_tolerance = 0.0
+    log.info("tolerance: least excess %.6g, work %.3g", closest.excess, search.work)
+
+
 def _comes_first(problem: Problem) -> bool:
     weighed = bool((problem.weight > 0).any()) and bool(problem.may.holding.any())
     return problem.goals.tolerance_first and not problem.band and weighed
 
 
-def _adopt(search: Search, closest: "_Closest") -> None:
-    """Make the closest plan the incumbent, revert what it does not need, and prove its F."""
-    before = search.problem
-    search.problem = replace(before, most_excess=max(0.0, closest.excess))
-    search.optimal_without_tolerance = search.proved
+def _closest(search: Search) -> "_Closest | None":
+    """The incumbent to come closer from; None where it is inside, or the tolerance not first."""
+    if search.best is None or not _comes_first(search.problem):
+        return None
+    excess = tolerance_excess(search.problem, search.best)
+    return _Closest(search, excess, search.best, search.objective) if excess > 0.0 else None
+
+
+def _constrain(search: Search, closest: "_Closest") -> None:
+    """Make the closest plan the incumbent, and its excess the highest that plans may have."""
+    search.problem = replace(search.problem, most_excess=closest.excess)
+    search.tolerance_unmet, search.least_excess = closest.unmet, closest.proved
     search.best, search.objective = None, math.inf
     search.offer(closest.best)
+
+
+def _adopt(search: Search, closest: "_Closest") -> None:
+    """Make the closest plan the incumbent, revert what it does not need, and prove its F."""
+    search.optimal_without_tolerance = search.proved
+    _constrain(search, closest)
     part = search.part(min(TIDYING_SHARE * search.limits.work, search.work_left))
     search.offer(revert_needless(search.problem, closest.best, part))
     search.spend(part)
@@ -166,21 +196,33 @@ class _Closest:
         self.forced = forced_excess(problem)
         self.unreachable = self.forced.excess > EDGE
         if is_small(problem):
-            if not self._is_closest():
+            if not self.is_closest:
                 self._least_excess(most)
-            self.proved = self.proved or self._is_closest()
+            self.proved = self.proved or self.is_closest
             return
         annealing = ExcessAnnealing(problem, search.limits.seed)
         end = search.work + most
         if most > 0.0:
             self._anneal(annealing, search.work + ANNEALING_SHARE * most)
-        if not self._is_closest() and search.work < end and not search.stops():
+        if not self.is_closest and search.work < end and not search.stops():
             self._least_excess(LEAST_EXCESS_SHARE * (end - search.work))
             if self.excess > 0.0 or search.work < end:
                 self._anneal(annealing, end)
-        self.proved = self.proved or self._is_closest()
+        self.proved = self.proved or self.is_closest
 
-    def _is_closest(self) -> bool:
+    def anneal_to_forced(self, end: float) -> None:
+        """Anneal until no excess is left but what rules force, or the work reaches `end`."""
+        search = self.search
+        annealing = ExcessAnnealing(search.problem, search.limits.seed)
+        while not self.is_closest and search.work < end and not search.stops():
+            part = search.part(end - search.work)
+            gained = [self.offer(found) for found in annealing.run(self.best, part)]
+            search.spend(part)
+            if not any(gained):
+                return
+
+    @property
+    def is_closest(self) -> bool:
         """Whether no excess is left but what rules force."""
         if self.forced.excess <= EDGE:
             return self.excess <= 0.0

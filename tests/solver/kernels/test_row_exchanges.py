@@ -5,9 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from solver.kernels.node_bound import unbounded
 from solver.kernels.row_exchanges import best_exchange, list_pairs, new_pair_tree
 
 ALL = 10**9
+ANYWHERE = unbounded(5)
 
 
 def changes(seed: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -21,7 +23,12 @@ def changes(seed: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 
 def tried(
-    row: np.ndarray, rise: np.ndarray, shift: np.ndarray, z: np.ndarray, limit: float
+    row: np.ndarray,
+    rise: np.ndarray,
+    shift: np.ndarray,
+    z: np.ndarray,
+    limit: float,
+    between: np.ndarray = ANYWHERE,
 ) -> float:
     """The least value of two pairs, each within the limit, by trying all of them."""
     pairs = [
@@ -34,6 +41,8 @@ def tried(
         rows = [r for r in row[[*one, *other]] if r >= 0]
         if len(set(rows)) == len(rows):
             left = z + shift[[*one, *other]].sum(axis=0)
+            if ((left < between[0]) | (left > between[1])).any():
+                continue
             least = min(least, rise[[*one, *other]].sum() + float((left * left).sum()))
     return least
 
@@ -45,7 +54,7 @@ def test_no_exchange_within_the_limit_is_better(seed: int, limit: float) -> None
     one, other = np.empty(400, np.int64), np.empty(400, np.int64)
     found = list_pairs(row, rise, limit, one, other)
     tree = new_pair_tree(one[:found], other[:found], rise, shift)
-    p, q, value, _ = best_exchange(tree, row, z, np.inf, ALL)
+    p, q, value, _ = best_exchange(tree, row, z, ANYWHERE, np.inf, ALL)
     assert value == pytest.approx(tried(row, rise, shift, z, limit), rel=1e-12)
     made = [tree.one[p], tree.other[p], tree.one[q], tree.other[q]]
     rows = [r for r in row[made] if r >= 0]
@@ -54,13 +63,29 @@ def test_no_exchange_within_the_limit_is_better(seed: int, limit: float) -> None
     assert value == pytest.approx(rise[made].sum() + (left * left).sum(), rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_exchange_that_ends_between_bounds_is_better(seed: int) -> None:
+    row, rise, shift, z = changes(seed, 20)
+    one, other = np.empty(400, np.int64), np.empty(400, np.int64)
+    found = list_pairs(row, rise, 1.0, one, other)
+    tree = new_pair_tree(one[:found], other[:found], rise, shift)
+    between = np.array([[-np.inf, 0.2, -0.8, -1.0, 0.1], [-0.1, np.inf, 0.8, 1.0, np.inf]])
+    p, q, value, _ = best_exchange(tree, row, z, between, np.inf, ALL)
+    least = tried(row, rise, shift, z, 1.0, between)
+    assert value == pytest.approx(least, rel=1e-12)
+    assert least > tried(row, rise, shift, z, 1.0)
+    left = z + shift[[tree.one[p], tree.other[p], tree.one[q], tree.other[q]]].sum(axis=0)
+    assert (between[0] <= left).all()
+    assert (left <= between[1]).all()
+
+
 def test_nothing_is_found_where_no_exchange_is_below_the_best_value() -> None:
     row, rise, shift, z = changes(1, 20)
     one, other = np.empty(400, np.int64), np.empty(400, np.int64)
     found = list_pairs(row, rise, 1.0, one, other)
     tree = new_pair_tree(one[:found], other[:found], rise, shift)
     least = tried(row, rise, shift, z, 1.0)
-    p, q, _, _ = best_exchange(tree, row, z, least * (1.0 - 1e-12), ALL)
+    p, q, _, _ = best_exchange(tree, row, z, ANYWHERE, least * (1.0 - 1e-12), ALL)
     assert (p, q) == (-1, -1)
 
 

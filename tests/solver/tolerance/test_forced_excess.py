@@ -1,15 +1,17 @@
 """What racks, pinned partitions and large partitions force beyond the tolerance."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 from model.goals.goals import Goals, RackRule, SolveLimits
 from model.snapshot.snapshot import Broker, BrokerState
 from solver.problem.problem import compile_problem
 from solver.solve import solve
-from solver.tolerance.forced_excess import forced_excess
+from solver.tolerance.forced_excess import deviations_between, forced_excess
 from solver.tolerance.keep_tolerance import PROVED, PROVED_CLOSEST
 from tests.support.solver.exact_oracle import Row, allowed_placements, broker, cluster, goals
 from tests.support.solver.zipf_clusters import synthetic
@@ -126,6 +128,41 @@ def test_replicas_that_cannot_be_shared_evenly_leave_brokers_outside(rf: int) ->
     assert result.best is not None
     assert result.best.tolerance_unmet == f"{PROVED_CLOSEST}: {forced.reason}"
     assert result.work < 2.0
+
+
+@pytest.mark.parametrize("free", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(40))
+def test_placements_of_that_excess_deviate_no_further(seed: int, free: float) -> None:
+    random = Random(seed)
+    racks = random.choice([(2, 1), (2, 1, 1), (3, 1), (2, 2, 1)])
+    brokers = in_racks(racks)
+    capacity = random.choice([(None, None), (50.0, 50.0), (50.0, 80.0)])
+    brokers = [broker(b.id, b.rack, capacity=capacity[n % 2]) for n, b in enumerate(brokers)]
+    rf = min(len(racks), random.choice([2, 2, 3]))
+    rows = [
+        Row(
+            replicas=tuple(random.sample(range(len(brokers)), rf)),
+            load=(1 + random.random(), random.choice([0.0, 2.0, 5.0])),
+        )
+        for _ in range(3 if len(brokers) < 5 else 2)
+    ]
+    snapshot, wanted = cluster(brokers, rows), goals()
+    problem = compile_problem(snapshot, wanted)
+    found = list(allowed_placements(snapshot, wanted))
+    most = min(one.excess for one in found) + free
+    low, high = deviations_between(replace(problem, most_excess=most))
+    kept = [one for one in found if one.excess <= most]
+    assert kept
+    for one in kept:
+        for k, key in enumerate(problem.keys):
+            at = np.array([one.deviations[key][b] for b in problem.brokers])
+            assert (low[:, k] <= at).all()
+            assert (at <= high[:, k]).all()
+
+
+def test_any_deviation_is_left_where_the_excess_is_unbounded() -> None:
+    problem = compile_problem(synthetic(5, 60, rf=3, seed=1), Goals())
+    assert np.isinf(deviations_between(problem)).all()
 
 
 @pytest.mark.parametrize("seed", range(40))

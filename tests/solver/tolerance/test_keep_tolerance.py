@@ -1,15 +1,21 @@
 """The tolerance as a promise: inside it wherever an allowed plan is, else as close as possible."""
 
+from random import Random
+
 import pytest
 from hypothesis import assume, given, settings
 
+import solver.solve
+import solver.tolerance.keep_tolerance
+from benchmarks.instances import build
+from benchmarks.shapes import shape_of
 from control.planning.validate import refuse_broken
 from control.settings.auto_limits import CONSERVATIVE, refusals
 from model.errors import PlimsollError
 from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import Plan, PlanStatus
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot
 from solver.budget import Budget
 from solver.problem.placement import Placement
 from solver.problem.problem import compile_problem
@@ -111,6 +117,53 @@ def test_no_placement_comes_closer_to_the_tolerance(snapshot: Snapshot, given_go
         {PROVED, PROVED_CLOSEST, NOT_FOUND} if plan.outside else {""}
     )
     assert forced_excess(compile_problem(snapshot, given_goals)).excess <= closest + 1e-7
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(20))
+def test_branch_and_bound_proves_the_least_f_of_least_excess(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a rack of one broker, which must hold a replica of every partition.
+
+    Problems as small as this go to the exact model otherwise.
+    """
+    random = Random(seed)
+    brokers = [broker(n, "abca"[n], capacity=random.choice([50.0, 60.0])) for n in range(4)]
+    rows = [
+        Row(
+            replicas=(random.choice([0, 3]), 1, 2)[:: random.choice([1, -1])],
+            load=(random.uniform(1.0, 3.0), random.uniform(1.0, 9.0)),
+        )
+        for _ in range(4)
+    ]
+    wide = [
+        {"resource": r, "floor": 0.0, "tolerance": 0.4} for r in (Resource.NET_IN, Resource.NET_OUT)
+    ]
+    snapshot = cluster(brokers, rows)
+    given_goals = goals(random.choice([0.01, 0.1, 1.0]), balance=wide)
+    monkeypatch.setattr(solver.solve, "is_small", lambda _: False)
+    monkeypatch.setattr(solver.tolerance.keep_tolerance, "is_small", lambda _: False)
+    plan = planned(snapshot, given_goals)
+    best = least(snapshot, given_goals, plan)
+    assert best is not None
+    assert excess(snapshot, plan) == pytest.approx(least_excess(snapshot, given_goals, plan))
+    assert best - 1e-8 <= plan.objective
+    assert plan.bound <= best + 1e-8
+    if plan.status is PlanStatus.OPTIMAL:
+        assert plan.objective == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("seed", range(3))
+def test_five_brokers_in_three_racks_take_little_work(seed: int) -> None:
+    """The plan of least F was proved first, then the one inside: 4 to 11 units."""
+    snapshot = build(shape_of("u5"), 1)
+    result = solve(snapshot, Goals(), SolveLimits(seed=seed))
+    assert result.best is not None
+    assert result.best.tolerance_unmet.startswith(PROVED_CLOSEST)
+    assert result.best.objective <= 1.001 * result.best.bound
+    assert result.work < 3.0
 
 
 CASES: dict[str, tuple[Snapshot, Goals]] = {
