@@ -1,6 +1,7 @@
 """Plans by annealing over the candidates, starting from the linear program's rounded optimum."""
 
 import math
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,11 @@ from solver.problem.placement import (
 from solver.search.search import Search
 
 STEPS: Final = 500_000
-"""Most steps of one run."""
+"""Most steps of one phase."""
+FIRST_STEPS: Final = 200_000
+"""The same in a first run, which finds most of what there is to find."""
+FIRST_EFFORT: Final = 25
+"""Steps per row of a phase of a first run, where that is more."""
 SLICE: Final = 100_000
 """Steps between two checks whether to stop."""
 EFFORT: Final = 250
@@ -46,6 +51,8 @@ HOME_STEPS: Final = 400_000
 """Its steps, at most."""
 HOME_EFFORT: Final = 150
 """Its steps per row."""
+WAY_EFFORT: Final = 10
+"""Steps per row for a way inside the bands, not a short one."""
 LEAST_GAIN: Final = 1e-6
 """Share of the cost of a move by which a better placement must gain."""
 EVEN_SHARE: Final = 0.05
@@ -70,6 +77,8 @@ class BandAnnealing:
         self._steepest = np.maximum(steepest, max(1e-9, steepest.max(initial=0.0) / 10))
         self._level = np.zeros(len(dual.tolerance))
         self._work_of_try = WORK_OF_TRY * float(1 + dual.columns.home.shape[1])
+        self._most = max(FIRST_STEPS, FIRST_EFFORT * len(start))
+        """Steps of a phase, besides `STEPS`."""
         self._runs = 0
 
     def run(self, candidates: BandCandidates, reach: float) -> None:
@@ -93,6 +102,7 @@ class BandAnnealing:
             far, effort = EXCESS_REPAIR
             pairs = candidates.pairs(max(reach, far * price))
             self._phase(self.best(), pairs, PHASES[-1], effort)
+        self._most = STEPS
 
     def _phase(
         self, at: Ints, pairs: tuple[Ints, Ints], phase: tuple[float, float, float], effort: int
@@ -100,7 +110,7 @@ class BandAnnealing:
         search, (hot, cold, steep) = self._search, phase
         most = np.minimum(self._dual.most, steep * self._steepest)
         left = math.ceil(search.work_left / self._work_of_try)
-        steps = min(STEPS, left, effort * len(pairs[0]))
+        steps = min(STEPS, self._most, left, effort * len(pairs[0]))
         heat = search.problem.costs.move * _cooling(hot, cold)
         at = self._anneal(at, pairs, (most, self._level), heat, steps)
         placement = self._dual.allowed(at)
@@ -114,17 +124,33 @@ class BandAnnealing:
         `excess_price` is what a deviation of one mean load outside the band costs at first, in
         units of F. Charges its work, and ends early where the search is over.
         """
+        steps = min(HOME_STEPS, HOME_EFFORT * len(self._at))
+        for at in self._from_home(pairs, excess_price, steps):
+            placement = self._dual.allowed(at)
+            if placement is not None:
+                self._search.offer(placement)
+
+    def way_inside(self, pairs: tuple[Ints, Ints], excess_price: float) -> Ints:
+        """Return (n, M) brokers, leader first, that a short annealing without prices reaches.
+
+        As `run_without_prices`, but nothing is offered, and rules may be broken.
+        """
+        steps = WAY_EFFORT * len(self._at)
+        *_, reached = self._at, *self._from_home(pairs, excess_price, steps)
+        return reached
+
+    def _from_home(
+        self, pairs: tuple[Ints, Ints], excess_price: float, steps: int
+    ) -> Iterator[Ints]:
+        """Yield what each phase without prices reaches."""
         at, price = self.best(), self._search.problem.costs.move
         most = np.minimum(self._dual.most, HOME_EXCESS * excess_price)
-        steps = min(HOME_STEPS, HOME_EFFORT * len(at))
         for hot, cold, share in HOME_PHASES:
             if self._search.over():
                 return
             heat = price * _cooling(hot, cold)
             at = self._anneal(at, pairs, (most, self._level), heat, round(share * steps))
-            placement = self._dual.allowed(at)
-            if placement is not None:
-                self._search.offer(placement)
+            yield at
             # What is still outside is brought inside at any cost.
             most = self._dual.most
 

@@ -99,12 +99,16 @@ class ColumnGeneration:
         self._early_work = 0.0
         """Work units of early plans."""
 
-    def run(self, plan_early: PlanEarly | None = None) -> GeneratedColumns:
+    def run(
+        self, plan_early: PlanEarly | None = None, start: Ints | None = None
+    ) -> GeneratedColumns:
         """Generate columns until nothing is gained, or until its share of the work is done.
 
         That share is `SHARE`; the work is charged. Proves the bound in the search. Every row
         needs an allowed placement: `BandDual.value` must be finite. `plan_early`, if given, is
-        called on large clusters, where this takes long.
+        called on large clusters, where this takes long. `start`, (n, M) brokers, leader first,
+        gives the first columns: far outside the bands, prices alone send all rows to the same
+        few brokers, round after round.
         """
         search, dual = self._search, self._dual
         prices = self._first_prices()
@@ -116,6 +120,7 @@ class ColumnGeneration:
             row=np.zeros(0, np.int64),
             at=dual.columns.home[:0],
         )
+        self._begin(dual.columns.home if start is None else start)
         trial, row_prices = prices, None
         enough = (1 - SHARE) * search.work_left
         for _ in range(MOST_ROUNDS):
@@ -148,6 +153,13 @@ class ColumnGeneration:
             nothing = np.zeros(best.prices.shape)
             search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
         return best
+
+    def _begin(self, start: Ints) -> None:
+        """Add what (n, M) brokers change against the present placement."""
+        c = self._dual.columns
+        row = np.flatnonzero((start != c.home).any(axis=1))
+        self._known.update((p, start[p].tobytes()) for p in row.tolist())
+        self._post(describe(c, row, start[row]))
 
     def _plan(self, solution: LinearSolution, plan_early: PlanEarly | None) -> None:
         """Look for a plan before the bound is proved, if one is due."""

@@ -42,6 +42,9 @@ COUNTED: Final = frozenset({Count.REPLICAS, Count.LEADERS})
 """Measures to which all partitions contribute alike."""
 MOST_UNPRICED_PAIRS: Final = 5_000_000
 """Rows x brokers up to which all pairs are listed: 16 bytes each."""
+MOST_WAY_ROWS: Final = 5_000
+"""Rows up to which the linear program begins with a way inside the bands: with more, short
+annealing ends far from a good one, and the program takes longer with it."""
 
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
@@ -78,11 +81,11 @@ def solve_by_prices(search: Search) -> None:
         # Some row has no allowed placement.
         search.infeasible = True
         return
-    plans_early = search.limits.work >= EARLY_LEAST_WORK
-    if plans_early:
-        _plan_without_prices(search, dual)
-    plan_early = partial(_plan_early, search, dual) if plans_early else None
-    generated = ColumnGeneration(search, dual).run(plan_early)
+    plan_early, start = None, dual.columns.home
+    if search.limits.work >= EARLY_LEAST_WORK:
+        plan_early = partial(_plan_early, search, dual)
+        start = _plan_without_prices(search, dual)
+    generated = ColumnGeneration(search, dual).run(plan_early, start)
     lift = _find_lift(dual, generated.prices)
     search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
@@ -94,19 +97,22 @@ def solve_by_prices(search: Search) -> None:
     rounds.even_out()
 
 
-def _plan_without_prices(search: Search, dual: BandDual) -> None:
-    """Anneal before there are prices, where counts are balanced and every pair fits in memory.
+def _plan_without_prices(search: Search, dual: BandDual) -> Ints:
+    """Anneal before there are prices, where every pair fits in memory.
 
     Counts make many moves necessary, whichever they are, and the linear program slow. Without
-    counts few moves suffice, and chance does not find them.
+    counts few moves suffice, and chance does not find them: then annealing only finds a way
+    inside the bands. Returns (n, M) brokers for the first columns of the program.
     """
-    problem = search.problem
-    counted = COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist())
-    if search.best is None or not counted or problem.home.size > MOST_UNPRICED_PAIRS:
-        return
-    prices = np.zeros(dual.home.shape)
-    annealing = BandAnnealing(search, dual, prices, dual.columns.home)
-    annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
+    problem, home = search.problem, dual.columns.home
+    if search.best is None or problem.home.size > MOST_UNPRICED_PAIRS:
+        return home
+    annealing = BandAnnealing(search, dual, np.zeros(dual.home.shape), home)
+    if COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist()):
+        annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
+    elif len(home) <= MOST_WAY_ROWS:
+        return annealing.way_inside(all_pairs(problem), first_excess_price(dual))
+    return home
 
 
 def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:

@@ -1,17 +1,20 @@
 """Parts of the search into tolerance bands: placements, evening out, master."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.cruise_format import snapshot_of
+from benchmarks.random_clusters import SPECS, random_cluster
 from model.goals.goals import Goals, ObjectiveKind
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot, StorageKind
 from solver.band.annealing import BandAnnealing
-from solver.band.candidates import BandCandidates
-from solver.band.column_generation import ColumnGeneration
+from solver.band.candidates import BandCandidates, all_pairs
+from solver.band.column_generation import ColumnGeneration, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
 from solver.band.row_placements import describe
@@ -116,10 +119,30 @@ def test_a_placement_shifts_and_costs_what_a_plan_of_it_does(
     replicas[row], leader[row] = at[0], at[0, 0]
     moved = Placement(replicas=replicas, leader=leader)
     shift = np.zeros(dual.home.shape)
-    for e, broker in enumerate(result.broker[0].tolist()):
-        if broker >= 0:
-            shift[broker] += result.shift[0, e]
+    for e, held in enumerate(result.broker[0].tolist()):
+        if held >= 0:
+            shift[held] += result.shift[0, e]
     now = deviations(problem, loads_of(problem, moved))[:, dual.kept]
     np.testing.assert_allclose(dual.home + shift, now, atol=1e-9)
     before, after = change_cost(problem, home), change_cost(problem, moved)
     assert result.price[0] == pytest.approx(after - before)
+
+
+def test_a_way_inside_spares_most_of_the_linear_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From brokers far outside, prices alone send all rows to the same few, round after round."""
+    clumped = replace(SPECS["sc4-50x5000-rf1-clumped"], brokers=30, partitions=1_000)
+    monkeypatch.setitem(SPECS, "smaller", clumped)
+    snapshot = snapshot_of(random_cluster("smaller"), StorageKind.SHARED)
+    works, bounds = [], []
+    for way in (False, True):
+        search = begun(snapshot, banded(), 60.0)
+        dual = BandDual(search.problem)
+        start, prices = dual.columns.home, np.zeros(dual.home.shape)
+        if way:
+            annealing = BandAnnealing(search, dual, prices, start)
+            start = annealing.way_inside(all_pairs(search.problem), first_excess_price(dual))
+        generated = ColumnGeneration(search, dual).run(start=start)
+        works.append(search.work)
+        bounds.append(generated.bound)
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-6)
+    assert works[1] < works[0] / 2
