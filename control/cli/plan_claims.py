@@ -296,6 +296,6 @@ def _excess_of(plan: Plan) -> float:
 
 
 def _reaches(proved: float, claimed: float, plan: Plan) -> bool:
-    # A bound is a difference of sums, which are about as large as F before the plan.
-    scale = max(claimed, plan.objective_before)
+    # A bound is a difference of sums, which are about as large as F before or after the plan.
+    scale = max(claimed, plan.objective_before, plan.objective)
     return proved >= claimed - NEAR * scale - LEAST

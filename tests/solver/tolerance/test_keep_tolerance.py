@@ -1,5 +1,6 @@
 """The tolerance as a promise: inside it wherever an allowed plan is, else as close as possible."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ import solver.solve
 import solver.tolerance.keep_tolerance
 from benchmarks.instances import build
 from benchmarks.shapes import shape_of
+from control.cli.plan_claims import claims
 from control.planning.validate import refuse_broken
 from control.settings.auto_limits import CONSERVATIVE, refusals
 from model.errors import PlimsollError
@@ -152,6 +154,15 @@ def test_branch_and_bound_proves_the_least_f_of_least_excess(
     assert plan.bound <= best + 1e-8
     if plan.status is PlanStatus.OPTIMAL:
         assert plan.objective == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("price", [1e-9, 1e3, 1e6])
+def test_claims_hold_whatever_moves_cost(price: float) -> None:
+    """The tolerance is worth any price, so F after the plan can be a thousand times that before."""
+    snapshot = build(replace(shape_of("5x60-rf3"), young=False), 1)
+    plan = planned(snapshot, goals(price))
+    assert [claim.words for claim in claims(plan, snapshot) if claim.holds is False] == []
 
 
 @pytest.mark.search
