@@ -42,7 +42,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.search.stay_near import stay_near
 from solver.studies.goal_repair import relaxations
-from solver.tolerance.keep_tolerance import come_closest, keep_tolerance, work_for_tolerance
+from solver.tolerance.keep_tolerance import is_kept_outside, keep_tolerance, work_for_tolerance
 
 FEW_MOVES: Final = 500
 """Number of moves up to which each is checked once more for being needed."""
@@ -50,7 +50,7 @@ FEW_MOVES: Final = 500
 SEARCH_SHARE: Final = 0.5
 """Share of the search budget for local search, where a proof may follow."""
 
-PROVABLE_SEARCH_SHARE: Final = 0.05
+PROVABLE_SEARCH_SHARE: Final = 0.1
 """The same where branch and bound finds better plans, and sooner."""
 
 TIDYING_SHARE: Final = 0.1
@@ -63,6 +63,9 @@ UNEXPLAINED: Final = (
     "no placement keeps every rule, which is proved; the search budget was exhausted "
     "before the conflicting rules were identified"
 )
+
+FORCED_SEARCH_SHARE: Final = 0.05
+"""The same where rules keep brokers outside the tolerance, which local search leaves out."""
 
 LARGE_SEARCH_SHARE: Final = 0.7
 """Share of the search budget for local search where only the bound can still improve."""
@@ -217,7 +220,9 @@ def _approximate(search: Search) -> None:
     wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()
     # Nothing follows the search for rows with several replicas.
     share = 1.0 if not wholes else SEARCH_SHARE if few else LARGE_SEARCH_SHARE
-    share = PROVABLE_SEARCH_SHARE if provable else share
+    if provable:
+        forced = is_kept_outside(search.problem)
+        share = FORCED_SEARCH_SHARE if forced else PROVABLE_SEARCH_SHARE
     local = search_locally(search, search.work_left * share)
     search.ended = NO_START if local is None else NO_GAIN
     if local is None:
@@ -225,7 +230,6 @@ def _approximate(search: Search) -> None:
             solve_exactly(search)
             search.ended = f"exact model {OPEN}"
     elif not search.over() and provable:
-        come_closest(search)
         if branch_and_bound(local):
             search.ended = f"branch and bound {OPEN}"
         else:

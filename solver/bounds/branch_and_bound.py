@@ -18,7 +18,7 @@ bound that keeps them whole (`solver.bounds.lagrangian`), which often ends the s
 Capacities, replica limits and balance per topic are not part of a node's bound, which
 is a valid bound of F all the same; a choice that breaks a rule is dropped at the end,
 and its value stays in the bound. What `Problem.most_excess` leaves to each deviation is part
-of it, and plans outside are not searched.
+of a node's bound, and choices outside are not searched.
 """
 
 from itertools import cycle, pairwise, product
@@ -39,6 +39,7 @@ from solver.kernels.node_bound import CUTOFF, FLOOR, new_tree
 from solver.kernels.node_bound import NODES as NODES_MADE
 from solver.kernels.problem_arrays import NO_BUDGET
 from solver.search.local_search import LocalSearch
+from solver.tolerance.keep_tolerance import come_closest
 
 FEWEST_FREE: Final = 4
 """Rows set free at least."""
@@ -100,6 +101,9 @@ def branch_and_bound(local: LocalSearch) -> bool:
     if budgets or search.problem.topic_share or search.best is None:
         return False
     listed = list_configurations(local)
+    if listed is not None and come_closest(search):
+        # Plans of least excess may use choices that lead to no lower F.
+        listed = list_configurations(local)
     if listed is None:
         return False
     b = Incumbent(local, listed)

@@ -35,7 +35,7 @@ class ConfigurationList:
 
     @property
     def bounded(self) -> bool:
-        """Whether any deviation is."""
+        """Whether any deviation is bounded."""
         return bool(np.isfinite(self.between).any())
 
     def part(self, rows: Ints) -> tuple[Configurations, Ints]:

@@ -76,7 +76,7 @@ class RowExchanges:
         return over > search.objective - search.bound
 
     def _value(self, chosen: Ints) -> float:
-        """F of a choice over the bound of the prices."""
+        """F of a choice over the bound that the prices prove where deviations are not bounded."""
         z = self._residual(chosen)
         return float(sum((z * z).tolist()) + sum(self._reduced[chosen].tolist()))
 

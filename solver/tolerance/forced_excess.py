@@ -82,7 +82,7 @@ def forced_excess(problem: Problem) -> ForcedExcess:
 def deviations_between(problem: Problem) -> Floats:
     """(2, B, K) least and largest deviations that `Problem.most_excess` leaves to a plan.
 
-    K counts only dimensions of positive weight. Infinite where it leaves any. What rules do not
+    K counts only dimensions of positive weight. Infinite where any is left. What rules do not
     force of the excess is free, and may be any broker's alone. Where rules force the brokers of a
     rack to be outside together, one that is further inside puts the others further outside.
     """
@@ -92,8 +92,9 @@ def deviations_between(problem: Problem) -> Floats:
     if problem.most_excess < np.inf and kept.any() and holding.any():
         parts = list(_Kept(problem).parts())
         forced = sum(part.excess for part in parts)
-        # Each deviation may be `EDGE` beyond its tolerance, and so may their sum.
-        free = max(0.0, problem.most_excess - forced) + EDGE * (1 + low.size)
+        # Each deviation may be `EDGE` beyond its tolerance, and so may their weighted sum.
+        rounding = EDGE * (1 + float(holding.sum() * problem.weight.sum()))
+        free = max(0.0, problem.most_excess - forced) + rounding
         beyond = free / np.where(kept, problem.weight, np.inf)
         low[holding], high[holding] = -problem.tolerance - beyond, problem.tolerance + beyond
         for part in parts:

@@ -74,9 +74,10 @@ def work_for_tolerance(search: Search) -> float:
 def keep_tolerance(search: Search) -> None:
     """Replace an incumbent outside the tolerance by the best one inside, or the closest found.
 
-    Does nothing without an incumbent, where it is inside, and where the goals do not put the
-    tolerance first. Otherwise constrains `search.problem`, and states in `search` what remains
-    outside and whether that is proved. Raises ValueError if CP-SAT rejects a model as invalid.
+    Does nothing without an incumbent, where it is inside or `come_closest` has succeeded, and
+    where the goals do not put the tolerance first. Otherwise constrains `search.problem`, and
+    states in `search` what remains outside and whether that is proved. Raises ValueError if
+    CP-SAT rejects a model as invalid.
     """
     search.reserved_for_tolerance = 0.0
     closest = None if search.tolerance_unmet else _closest(search)
@@ -95,23 +96,30 @@ def keep_tolerance(search: Search) -> None:
     search.reserved = 0.0
 
 
-def come_closest(search: Search) -> None:
+def come_closest(search: Search) -> bool:
     """Anneal an incumbent outside the tolerance until no excess is left but what rules force.
 
-    Where that succeeds, the excess is a constraint before F is minimised, so that search and
-    bound count only such plans; elsewhere nothing changes. Nothing is left for `keep_tolerance`.
+    Returns whether that succeeds. Then the excess is a constraint before F is minimised, so that
+    search and bound count only such plans, and `keep_tolerance` has nothing left to do. Otherwise
+    up to a tenth of the search budget is spent, and nothing else changes.
     """
     closest = _closest(search)
     if closest is None:
-        return
+        return False
     closest.forced = forced_excess(search.problem)
     closest.anneal_to_forced(search.work + ANNEALING_SHARE * SHARE * search.limits.work)
     if not closest.is_closest:
-        return
+        return False
     closest.proved = True
     _constrain(search, closest)
     search.reserved_for_tolerance = 0.0
     log.info("tolerance: least excess %.6g, work %.3g", closest.excess, search.work)
+    return True
+
+
+def is_kept_outside(problem: Problem) -> bool:
+    """Whether rules force excess over a tolerance that comes before F."""
+    return _comes_first(problem) and forced_excess(problem).excess > EDGE
 
 
 def _comes_first(problem: Problem) -> bool:

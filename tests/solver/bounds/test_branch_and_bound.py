@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,9 +120,11 @@ def test_budgets_and_many_equal_rows_are_left_to_the_exact_model() -> None:
     local = searched(cluster(BROKERS, loads), goals(0.01, budgets={"replica_moves": 2}))
     assert local is not None
     assert not branch_and_bound(local)
+    assert local.search.problem.most_excess == np.inf
     local = searched(cluster(BROKERS, loads[:1] * 6), goals(0.01))
     assert local is not None
     assert not branch_and_bound(local)
+    assert local.search.problem.most_excess == np.inf
 
 
 def test_moves_of_empty_logs_are_free_and_searched_as_well() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.goals.goals import Goals, RackRule, SolveLimits
-from model.snapshot.snapshot import Broker, BrokerState
+from model.snapshot.snapshot import Broker, BrokerState, Resource
 from solver.problem.problem import compile_problem
 from solver.solve import solve
 from solver.tolerance.forced_excess import deviations_between, forced_excess
@@ -146,7 +146,11 @@ def test_placements_of_that_excess_deviate_no_further(seed: int, free: float) ->
         )
         for _ in range(3 if len(brokers) < 5 else 2)
     ]
-    snapshot, wanted = cluster(brokers, rows), goals()
+    balance = [
+        {"resource": r, "floor": 0.0, "weight": random.choice([1.0, 1e6])}
+        for r in (Resource.NET_IN, Resource.NET_OUT)
+    ]
+    snapshot, wanted = cluster(brokers, rows), goals(balance=balance)
     problem = compile_problem(snapshot, wanted)
     found = list(allowed_placements(snapshot, wanted))
     most = min(one.excess for one in found) + free
