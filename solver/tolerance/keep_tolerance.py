@@ -220,14 +220,9 @@ class _Closest:
 
     def anneal_to_forced(self, end: float) -> None:
         """Anneal until no excess is left but what rules force, or the work reaches `end`."""
-        search = self.search
-        annealing = ExcessAnnealing(search.problem, search.limits.seed)
-        while not self.is_closest and search.work < end and not search.stops():
-            part = search.part(end - search.work)
-            gained = [self.offer(found) for found in annealing.run(self.best, part)]
-            search.spend(part)
-            if not any(gained):
-                return
+        annealing = ExcessAnnealing(self.search.problem, self.search.limits.seed)
+        while not self.is_closest and self._anneal_once(annealing, end):
+            pass
 
     @property
     def is_closest(self) -> bool:
@@ -250,12 +245,19 @@ class _Closest:
 
     def _anneal(self, annealing: ExcessAnnealing, end: float) -> None:
         """Anneal from the best plan until that gains nothing, or the work reaches `end`."""
-        search, idle = self.search, 0
-        while search.work < end and idle < MOST_IDLE and not search.stops():
-            part = search.part(end - search.work)
-            gained = [self.offer(found) for found in annealing.run(self.best, part)]
-            search.spend(part)
-            idle = 0 if any(gained) else idle + 1
+        idle = 0
+        while self.search.work < end and idle < MOST_IDLE and not self.search.stops():
+            idle = 0 if self._anneal_once(annealing, end) else idle + 1
+
+    def _anneal_once(self, annealing: ExcessAnnealing, end: float) -> bool:
+        """Anneal from the best plan, until the work reaches `end`; return whether that gained."""
+        search = self.search
+        if search.work >= end or search.stops():
+            return False
+        part = search.part(end - search.work)
+        gained = [self.offer(found) for found in annealing.run(self.best, part)]
+        search.spend(part)
+        return any(gained)
 
     def _least_excess(self, work: float) -> None:
         """Minimise the excess alone, exactly or by prices, as far as the work allows."""
