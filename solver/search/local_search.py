@@ -61,6 +61,9 @@ DECISIVE_SHARE: Final = 0.05
 OFFER_EVERY: Final = 0.02
 """Share of the search budget between two offered plans."""
 
+OFFER_SOON: Final = 0.1
+"""The same as a share of the work so far, where that is less."""
+
 ROUND_ROBIN: Final = 6
 """Every so many rounds the next arm has its turn, whatever it gained before."""
 
@@ -426,7 +429,8 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
             elif gained <= NOTHING:
                 break
             gained = 0.0
-        if search.work - offered_at > OFFER_EVERY * search.limits.work:
+        offer_after = min(OFFER_EVERY * search.limits.work, OFFER_SOON * search.work)
+        if search.work - offered_at > offer_after:
             offer(local)
             offered_at = search.work
     local.state = new_state(local.columns, local.state.at)
