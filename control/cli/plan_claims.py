@@ -179,7 +179,7 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
 def proved_bound(plan: Plan, snapshot: Snapshot) -> float:
     """The bound of F by the plan's prices, which are dual variables: weak duality."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    return price_bound(snapshot, plan.goals, prices, plan.repaired)
+    return price_bound(snapshot, plan.goals, prices, plan.repaired, plan.budget_prices)
 
 
 def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:

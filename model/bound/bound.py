@@ -10,18 +10,21 @@ pi for the price of a deviation of 1 (100 %) of broker b in dimension d,
 where h_p is the least cost of partition p, with its loads priced and its moves paid
 for (`model.bound.row_costs`). Capacities, replica limits and budgets are relaxed, which
 only lowers D. Topic measures add the least they can cost.
+
+Budgets of new replicas, bytes and leader changes may have prices y >= 0, too: each row pays them
+besides, and D loses y times what the budget allows, which no plan within it uses more than.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from model.bound.row_costs import PricedLoad, RowCosts
+from model.bound.row_costs import PricedBudgets, PricedLoad, RowCosts
 from model.bound.row_rules import row_rules
 from model.dimensions import TOPIC_MEASURES, Weighted, replica_loads
 from model.evaluate import capacity_column, counted_dimensions, planned_price
@@ -45,7 +48,11 @@ _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
 def price_bound(
-    snapshot: Snapshot, goals: Goals, prices: Prices, repaired: Iterable[PartitionId] = ()
+    snapshot: Snapshot,
+    goals: Goals,
+    prices: Prices,
+    repaired: Iterable[PartitionId] = (),
+    budget_prices: Mapping[str, float] | None = None,
 ) -> float:
     """Lower bound on the F of every allowed plan, rounded down; at least 0.
 
@@ -53,6 +60,9 @@ def price_bound(
 
     repaired: partitions whose racks the plan repairs. The bound is that of the plans
     that repair them too.
+
+    budget_prices: of budgets, by their names. Those that are not finite and above 0, or whose
+    budget has no limit or is none of new replicas, bytes and leader changes, count as 0.
 
     Prices of unknown dimensions, of brokers that must end empty, and infinite and NaN
     prices count as 0; under `band` they are cut to their range.
@@ -71,6 +81,7 @@ def price_bound(
             price=price,
             prices=prices,
             repaired=frozenset(repaired),
+            budget_prices=budget_prices or {},
         )
         least += max(0.0, dual.value)
     return float(_DOWN.create_decimal_from_float(least))
@@ -96,18 +107,37 @@ class Dual:
     prices: Prices
     repaired: frozenset[PartitionId] = frozenset()
     """As `RowCosts.repaired`."""
+    budget_prices: Mapping[str, float] = field(default_factory=dict)
+    """y by the name of the budget, in units of F."""
 
     @property
     def value(self) -> float:
         """D in units of F, less a margin for rounding; a valid lower bound on F."""
-        terms = self.broker_terms
-        whole = math.fsum([*self.rows.costs.tolist(), *terms.tolist()])
-        return whole - _SLACK * (self.rows.magnitude + float(np.abs(terms).sum()))
+        terms, within = self.broker_terms, self.within_budgets
+        whole = math.fsum([*self.rows.costs.tolist(), *terms.tolist(), -within])
+        return whole - _SLACK * (self.rows.magnitude + float(np.abs(terms).sum()) + within)
+
+    @cached_property
+    def budgets(self) -> PricedBudgets:
+        """The prices of budgets that count."""
+        return PricedBudgets(**{name: self._budget_price(name) for name in PricedBudgets._fields})
+
+    def _budget_price(self, name: str) -> float:
+        price = self.budget_prices.get(name, 0.0)
+        limited = getattr(self.proposal.goals.budgets, name) is not None
+        return price if limited and 0.0 < price < _MOST_PRICE else 0.0
+
+    @property
+    def within_budgets(self) -> float:
+        """What a plan within the budgets pays for them at most, in units of F."""
+        budgets = self.proposal.goals.budgets
+        priced = self.budgets._asdict().items()
+        return math.fsum(y * getattr(budgets, name) for name, y in priced if y)
 
     @cached_property
     def rows(self) -> RowCosts:
         """Least cost h of every row at these prices, in units of F."""
-        return RowCosts(self.proposal, self.loads, self.price, self.repaired)
+        return RowCosts(self.proposal, self.loads, self.price, self.repaired, self.budgets)
 
     @cached_property
     def pi(self) -> Floats:

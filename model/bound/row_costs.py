@@ -8,7 +8,7 @@ by itself, so the sum of the costs is below what any allowed plan pays.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from model.bound.row_rules import RowRules, row_rules
 from model.goals.move_costs import replica_prices
 from model.ids import NO_BROKER, PartitionId
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
+from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints, StorageKind
 
 _CELLS: Final = 2**17
 """Entries of a block of rows x brokers, so that it stays in the processor's cache."""
@@ -37,6 +37,17 @@ class PricedLoad:
     """(brokers,) of one unit of load."""
 
 
+class PricedBudgets(NamedTuple):
+    """Prices of budgets, in units of F for one unit of each; 0 for none."""
+
+    replica_moves: float = 0.0
+    bytes: float = 0.0
+    leader_changes: float = 0.0
+
+
+UNPRICED: Final = PricedBudgets()
+
+
 @dataclass(frozen=True)
 class RowCosts:
     """The least cost of each row over all its allowed placements, in units of F."""
@@ -49,6 +60,8 @@ class RowCosts:
     repaired: frozenset[PartitionId] = frozenset()
     """Partitions whose racks are to be repaired: like displaced ones they may not stay
     where they are, but their new replicas are not free."""
+    budgets: PricedBudgets = UNPRICED
+    """What changes pay besides their costs, forced ones too."""
 
     @cached_property
     def costs(self) -> Floats:
@@ -86,7 +99,7 @@ class RowCosts:
             float((replicas * (x.follow + x.more)).sum()) * float(np.abs(x.price).max())
             for x in self.loads
         )
-        paid = float((replicas * self._new_price).sum())
+        paid = float((replicas * self._charged).sum())
         return priced + paid + self._leader_price * len(replicas)
 
     @cached_property
@@ -98,9 +111,23 @@ class RowCosts:
         proposal = self.proposal
         return replica_prices(proposal.snapshot, proposal.goals) * self.move_price
 
+    @cached_property
+    def _charged(self) -> Floats:
+        """(n,) what a new replica of each row pays, prices of budgets included."""
+        snapshot, budgets = self.proposal.snapshot, self.budgets
+        charged = self._new_price + budgets.replica_moves
+        if budgets.bytes:
+            shared = [t.storage is StorageKind.SHARED for t in snapshot.header.topics]
+            copies = ~np.array(shared, np.bool_)[snapshot.partitions.topic]
+            size, most = snapshot.partitions.local_bytes, self.proposal.goals.budgets.bytes or 0
+            # No plan within the budget copies a partition of unknown size.
+            charged += budgets.bytes * copies * np.where(size < 0, most + 1, size)
+        return charged
+
     @property
     def _leader_price(self) -> float:
-        return self.move_price * self.proposal.goals.leader_price_share
+        price = self.move_price * self.proposal.goals.leader_price_share
+        return price + self.budgets.leader_changes
 
     @cached_property
     def _taking(self) -> Bools:
@@ -134,7 +161,7 @@ class RowCosts:
     def _least_of_moved(self) -> Floats:
         """(n,) least cost of any other replicas, dimension by dimension."""
         replicas = self.proposal.snapshot.replica_counts
-        least = self._new_price.copy()
+        least = self._charged.copy()
         for load in self.loads:
             cheapest = np.cumsum(np.sort(load.price))
             most = len(cheapest) - 1
@@ -163,7 +190,7 @@ class RowCosts:
         more = self._priced(rows, leading=True)
         lost = snapshot.in_failed_dir[start[:, None] + np.arange(rf)]
         kept = np.where(may_keep[home] & ~lost, np.take_along_axis(follow, home, axis=1), np.inf)
-        follow += self._new_price[rows][:, None]
+        follow += self._charged[rows][:, None]
         follow[:, ~(domain.allowed & caps.open & self._taking)] = np.inf
         follow[self._barred(rows)] = np.inf
         np.put_along_axis(follow, home, kept, axis=1)

@@ -49,6 +49,8 @@ VERSION_WITH_EMPTIED: Final = "1.10"
 """Of plans that empty log directories."""
 VERSION_WITH_NOISE: Final = "1.11"
 """Of plans whose search took the noise of the loads into account."""
+VERSION_WITH_BUDGET_PRICES: Final = "1.12"
+"""Of plans whose bound follows from prices of budgets, too."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8
@@ -197,8 +199,8 @@ class Plan(VersionedModel):
     bound: float
     """No allowed plan has an objective below this."""
     price_bound: float = 0.0
-    """The part of the bound that follows from `bound_prices` alone, by weak duality,
-    so that anyone can recompute it."""
+    """The part of the bound that follows from `bound_prices` and `budget_prices` alone, by weak
+    duality, so that anyone can recompute it."""
     bound_method: str = "none"
     """What proved `bound`: `exact search`, `prices`, ..."""
     limited_by: str = ""
@@ -225,6 +227,9 @@ class Plan(VersionedModel):
     """Why brokers are outside their tolerance after the plan; empty where none is. Since 1.5."""
     near_to: Annotated[str, unless_empty] = ""
     """Hash of the earlier plan that this one was kept near to; empty for none. Since 1.6."""
+    budget_prices: Annotated[dict[str, float], unless_empty] = {}
+    """What one more unit of a budget is worth, in units of F: 0 where none stands. By the names in
+    `goals.budgets`. Since 1.12."""
     replication: Annotated[tuple[ReplicationChange, ...], unless_empty] = ()
     """Topics whose replication factor the plan changes; in all others every move keeps the
     number of replicas. Since 1.9."""

@@ -71,7 +71,8 @@ def improve_bound(local: LocalSearch, work: float) -> None:
     incumbent or where `has_choices` is False: rows with several replicas, or too many pairs
     of rows and brokers. The relaxation must be solved.
     """
-    c, r, search = local.columns, local.relaxation, local.search
+    r, search = local.relaxation, local.search
+    c = r.columns
     if not has_choices(c, r) or search.best is None:
         return
     end = search.work + work

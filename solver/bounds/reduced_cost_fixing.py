@@ -46,7 +46,8 @@ def open_choices(local: LocalSearch) -> Choices:
     problem, best = search.problem, search.best
     assert best is not None  # noqa: S101  # only called once there is one
     all_holders, all_leaders = choices(problem)
-    within = (search.objective - search.price_bound) * (1 + SLACK) + SLACK
+    r, refund = local.relaxation, float(problem.costs.refund.sum())
+    within = (search.objective + refund + r.given_back - r.bound) * (1 + SLACK) + SLACK
     near_hold, near_lead = _near(local, np.array([*all_holders], np.int64), within)
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
@@ -62,7 +63,8 @@ def open_choices(local: LocalSearch) -> Choices:
 
 def _near(local: LocalSearch, rows: Ints, within: float) -> tuple[Bools, Bools]:
     """(m, B) whether each broker as a holder, and as the leader, costs at most `within` more."""
-    c, relaxation = local.columns, local.relaxation
+    relaxation = local.relaxation
+    c = relaxation.columns
     hold, lead = np.empty((len(rows), len(c.scale))), np.empty((len(rows), len(c.scale)))
     least_with(c, unit_prices(c, relaxation.prices), rows, hold, lead, relaxation.scratch)
     least = hold.min(axis=1, keepdims=True)

@@ -34,7 +34,7 @@ class RowChoices:
     fixed: Floats
     """(B, K) deviations from all other rows."""
     decided: float
-    """Cost of what other rows do, less the refund of forced moves."""
+    """Cost of what other rows do, less the refund of forced moves and what budgets give back."""
 
 
 def has_choices(c: Columns, r: Relaxation) -> bool:
@@ -61,7 +61,7 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     priced = cost.copy()
     for d in range(len(c.weight)):
         priced += c.lead[r.rows, d][:, None] * (c.scale[:, d] * r.prices[:, d])
-    refund = float(search.problem.costs.refund.sum())
+    refund = float(search.problem.costs.refund.sum()) + r.given_back
     within = search.objective + refund - r.bound + SLACK
     cost[priced - priced.min(axis=1)[:, None] > within] = np.inf
     may = np.isfinite(cost)

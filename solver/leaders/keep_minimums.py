@@ -90,6 +90,7 @@ def _adopt(search: Search, part: Search) -> None:
     search.problem, search.infeasible = part.problem, part.infeasible
     search.bound, search.method = part.bound, part.method
     search.prices, search.price_bound = part.prices, part.price_bound
+    search.budget_prices = part.budget_prices
     _take_placement(search, part)
 
 
@@ -122,7 +123,7 @@ def _take(search: Search, second: Search, first: Search) -> None:
     )
     if not (alike and close):
         search.bound, search.method = 0.0, "none"
-        search.prices, search.price_bound = None, 0.0
+        search.prices, search.price_bound, search.budget_prices = None, 0.0, {}
 
 
 def _repairs(part: Search) -> tuple[int, float] | None:

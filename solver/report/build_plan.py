@@ -10,6 +10,7 @@ from model.ids import BrokerId
 from model.plan.plan import (
     ANY_DIR,
     SCHEMA_VERSION,
+    VERSION_WITH_BUDGET_PRICES,
     VERSION_WITH_DEMOTION,
     VERSION_WITH_EARLIER,
     VERSION_WITH_EMPTIED,
@@ -71,6 +72,7 @@ def build_plan(
         version = VERSION_WITH_DEMOTION
     version = VERSION_WITH_EMPTIED if problem.goals.emptied else version
     version = VERSION_WITH_NOISE if search.limits.noise else version
+    version = VERSION_WITH_BUDGET_PRICES if search.budget_prices else version
     return Plan(
         schema_version=version,
         cluster_id=header.cluster_id,
@@ -99,6 +101,7 @@ def build_plan(
         rack_violations=rack_violations(problem, placement, search.unrepaired),
         tolerance_unmet=unmet,
         near_to=search.near_to,
+        budget_prices=search.budget_prices,
     ).seal()
 
 

@@ -70,12 +70,13 @@ def _prove(search: Search, plan: Plan, placement: Placement) -> None:
     repaired = tuple(v.id for v in racks if v.repaired)
     by_broker = {b.id: b.bound_prices for b in plan.brokers}
     if any(by_broker.values()):
-        value = price_bound(problem.snapshot, problem.goals, by_broker, repaired)
+        budgets = plan.budget_prices
+        value = price_bound(problem.snapshot, problem.goals, by_broker, repaired, budgets)
         prices = [
             [by_broker[broker].get(key, 0.0) for key in problem.keys] for broker in problem.brokers
         ]
         shape = (len(problem.brokers), len(problem.keys))
-        search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
+        search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape), budgets)
     exceeded = {(o.broker, o.dimension): o.after for o in plan.over_limit}
     exceeds_no_more = all(
         o.after <= max(o.limit, exceeded.get((o.broker, o.dimension), o.limit))

@@ -18,6 +18,7 @@ from solver.kernels.compiled import changed
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses, new_masses
 from solver.kernels.smoothing import list_options
+from solver.search.budget_prices import price_budgets
 from solver.search.dual import Relaxation, prove_bound, solve_relaxation, warm_up
 
 GROUPS: Final = 60
@@ -136,10 +137,15 @@ class Groups:
         group = find_groups(r.columns, home)
         return None if group is None else cls(r, home, group, seed)
 
-    def warm_up(self, work: float) -> None:
-        """Warm up within about `work` work units, and spread moved partitions over brokers."""
+    def warm_up(self, objective: float, work: float) -> None:
+        """Warm up within about `work` work units, and spread moved partitions over brokers.
+
+        Charges for budgets that are exceeded; `objective` is F of the placement without changes.
+        """
         before = self.relaxation.work
         warm_up(self.relaxation, work, GROUP_SWEEPS)
+        price_budgets(self.relaxation, objective, before + work - self.relaxation.work)
+        self.single.charge(self.relaxation.budget_prices)
         self._spread(before)
 
     def solve(self, work: float) -> None:

@@ -19,7 +19,7 @@ from solver.kernels.configuration_search import anneal_choice
 from solver.kernels.node_bound import Configurations, unbounded
 from solver.kernels.problem_arrays import NO_BUDGET, Columns
 from solver.problem.placement import Placement, is_allowed
-from solver.search.dual import Relaxation
+from solver.search.dual import PRICED_BUDGETS, Relaxation
 from solver.search.priced_configurations import (
     MOST_PRICED,
     WORK_PER_PRICED,
@@ -71,6 +71,9 @@ LAST_TEMPERATURE: Final = 0.003
 KEPT_PLANS: Final = 3
 """Plans that warm annealings start from in turn."""
 
+FIRST_SURCHARGE: Final = 0.05
+"""Share by which prices of budgets rise after a plan that exceeds one; then by twice as much."""
+
 MOST_REFUSED: Final = 6
 """Annealings in a row whose plans break a rule, such as a capacity, after which it ends."""
 
@@ -84,13 +87,17 @@ class _Annealer:
     """Where rows are that have no configurations here."""
     listed: PricedConfigurations
     price: float
-    """Cost of a move."""
+    """Cost of a move, with what it pays for budgets."""
+    heat: float
+    """Cost of a move without that, which temperatures refer to."""
     steps: int
     rng: np.random.Generator
     kept: list[tuple[float, Ints]] = field(default_factory=list)
     """The best choices, (R,) configurations, with their F; best first."""
     refused: int = 0
     """Choices in a row that broke a rule."""
+    surcharge: float = 0.0
+    """Share by which prices of budgets are higher than at first."""
 
     def run(self, limit: float, hot: float, start: Ints) -> float:
         """Anneal once from a choice and offer the result; return its value."""
@@ -110,7 +117,7 @@ class _Annealer:
         offsets[1:] = np.cumsum(count[rows])
         inner = len(kept) - len(rows) + np.arange(len(rows))
         among = np.arange(len(kept) - len(rows))
-        heat, anywhere = hot * self.price, unbounded(len(fixed))
+        heat, anywhere = hot * self.heat, unbounded(len(fixed))
         value = anneal_choice(
             part, fixed, offsets, among, inner, self.steps, heat, cooling, random, anywhere
         )
@@ -129,6 +136,7 @@ class _Annealer:
         c, others = self.listed.loads, np.ones(len(chosen), np.bool_)
         others[rows] = False
         rest = chosen[others]
+        price = c.price + self.surcharge * self.listed.full_surcharge
         at, load = c.at[rest].ravel(), c.load[rest].ravel()
         fixed = self.listed.fixed + np.bincount(at, load, len(self.listed.fixed))
         part = Configurations(
@@ -136,9 +144,9 @@ class _Annealer:
             at=c.at[kept],
             load=c.load[kept],
             used=c.used[kept],
-            price=c.price[kept],
+            price=price[kept],
         )
-        return linked(part), fixed, sum(c.price[rest].tolist())
+        return linked(part), fixed, sum(price[rest].tolist())
 
     def _offer(self, chosen: Ints, value: float) -> None:
         problem = self.search.problem
@@ -149,9 +157,13 @@ class _Annealer:
         placement = Placement(replicas=replicas, leader=leader)
         if not is_allowed(problem, placement):
             self.refused += 1
+            self.surcharge = 2.0 * self.surcharge + FIRST_SURCHARGE
             return
         self.refused = 0
         self.search.offer(placement)
+        # Plans within the budgets need not pay for them.
+        more = self.listed.charged[chosen] + self.surcharge * self.listed.full_surcharge[chosen]
+        value -= sum(more.tolist())
         if all((chosen != known).any() for _, known in self.kept):
             self.kept = sorted([*self.kept, (value, chosen)], key=lambda k: k[0])[:KEPT_PLANS]
 
@@ -163,12 +175,13 @@ def anneal_configurations(
 
     The relaxation must be solved. Rows that it leaves out stay as in `base`, where `c.home` must
     have them; as in the snapshot without it. Returns False, with nothing tried, where rows have
-    one replica or too many configurations, and with budgets or topics balanced one by one, which
-    the value of a choice leaves out.
+    one replica or too many configurations, and with budgets that have no price or topics balanced
+    one by one, which the value of a choice leaves out.
     """
     problem = search.problem
     few = len(r.rows) * len(c.scale) <= FEW_PAIRS
-    coupled = bool((c.budgets != NO_BUDGET).any()) or bool(problem.topic_share)
+    unpriced = c.budgets[len(PRICED_BUDGETS) :] != NO_BUDGET
+    coupled = bool(unpriced.any()) or bool(problem.topic_share)
     if few or coupled or c.home.shape[1] == 1 or priced_count(problem) > MOST_PRICED:
         return False
     search.work += priced_count(problem) * WORK_PER_PRICED
@@ -182,6 +195,7 @@ def anneal_configurations(
         base=Placement.home(problem) if base is None else base,
         listed=listed,
         price=r.price,
+        heat=r.unpriced,
         steps=max(LEAST_STEPS, min(STEPS, steps)),
         rng=np.random.default_rng(search.limits.seed),
     )

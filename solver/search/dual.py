@@ -12,9 +12,11 @@ import numpy as np
 
 from model.files import rounded
 from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.compiled import changed
 from solver.kernels.pricing import new_pricing_scratch
-from solver.kernels.problem_arrays import Columns, sum_loads_at, unit_prices
+from solver.kernels.problem_arrays import NO_BUDGET, Columns, sum_loads_at, unit_prices
 from solver.kernels.relaxation import (
+    ROUNDING,
     drop_empty,
     dual_value,
     new_masses,
@@ -23,6 +25,9 @@ from solver.kernels.relaxation import (
     sweep,
 )
 from solver.kernels.smoothing import Options, ascend, list_options
+
+PRICED_BUDGETS: Final = ("replica_moves", "bytes", "leader_changes")
+"""Budgets that can have a price, in the order of `Columns.budgets`."""
 
 EXTRA_NODES: Final = 65_536
 """Nodes beyond four per row: large partitions are split over hundreds of brokers."""
@@ -83,9 +88,11 @@ class Relaxation:
         """(B,) load from which each broker deviates, in the unit of `scale`; more for groups."""
         self.rows: Ints = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
         """(m,) rows that may change."""
-        prices = np.sort(c.price[self.rows][c.price[self.rows] > 0.0])
-        self.price = float(prices[len(prices) // 2]) if len(prices) else 1.0
-        """Median cost of a new replica, leaving out free ones such as empty logs."""
+        self.budget_prices: Floats = np.zeros(len(PRICED_BUDGETS))
+        """Price of each of `PRICED_BUDGETS`, which `columns` charge besides costs."""
+        self.price = self.unpriced = _median_price(c.price[self.rows])
+        """Median cost of a new replica, leaving out free ones such as empty logs; `price` is with
+        prices of budgets, that of leader changes included, and `unpriced` without."""
         self.masses = new_masses(c, 4 * len(self.rows) + EXTRA_NODES)
         """Which configurations each row is split over, and in what shares."""
         self.rng = np.random.default_rng(seed)
@@ -101,6 +108,40 @@ class Relaxation:
         q = unit_prices(c, 2.0 * c.weight * self.v)
         self.impossible = not place_forced_rows(c, self.masses, self.v, q, self.scratch)
         """A row that must move has nowhere to go."""
+        self._uncharged = c
+
+    def charge(self, prices: Floats) -> None:
+        """Charge prices, one for each of `PRICED_BUDGETS`, from now on. Forgets the bound.
+
+        Budgets without a limit must have a price of 0.
+        """
+        if not prices.any() and self.columns is self._uncharged:
+            return
+        c, (of_replica, of_byte, of_leader) = self._uncharged, prices.tolist()
+        self.columns = changed(
+            c,
+            price=c.price + of_replica + of_byte * c.bytes_,
+            leader_price=c.leader_price + of_leader,
+        )
+        self.budget_prices, self.bound = prices.copy(), -np.inf
+        # What a budget of nothing costs only says that nothing may be done.
+        of_replica, of_byte, of_leader = (prices * (c.budgets[: len(prices)] > 0)).tolist()
+        self.price = max(
+            _median_price(c.price[self.rows] + of_replica + of_byte * c.bytes_[self.rows]),
+            (c.leader_price + of_leader) * (of_leader > 0.0),
+        )
+
+    @property
+    def given_back(self) -> float:
+        """What plans within the budgets pay for them at most, in units of F."""
+        most, y = self.columns.budgets[: len(PRICED_BUDGETS)], self.budget_prices
+        return float((y * most)[most != NO_BUDGET].sum()) * (1.0 + ROUNDING)
+
+
+def _median_price(prices: Floats) -> float:
+    """The median of the prices above 0; 1 without any."""
+    prices = np.sort(prices[prices > 0.0])
+    return float(prices[len(prices) // 2]) if len(prices) else 1.0
 
 
 def solve_relaxation(r: Relaxation, work: float) -> None:

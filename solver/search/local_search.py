@@ -22,10 +22,11 @@ from solver.kernels.problem_arrays import (
 from solver.kernels.rounding import frugal, place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
 from solver.search.broker_groups import BROKER_SWEEPS, Groups
+from solver.search.budget_prices import allowed, exceeds, price_budgets
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.diving import dive
-from solver.search.dual import Relaxation, solve_relaxation, warm_up
+from solver.search.dual import PRICED_BUDGETS, Relaxation, solve_relaxation, warm_up
 from solver.search.large_places import place_large, places_large
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
@@ -33,8 +34,14 @@ from solver.search.search import Search
 DUAL_SHARE: Final = 0.5
 """Share of the search budget that the dual prices may take, their warm-up included."""
 
+PRICINGS: Final = 2
+"""Times that prices of budgets are looked for again after the relaxation is solved."""
+
 DIVE_SHARE: Final = 0.25
 """Share of the search budget that diving may take."""
+
+SOON: Final = 5
+"""Sweeps over all rows before prices are sought for budgets, where there are any."""
 
 WARM_SHARE: Final = 0.3
 """Share of the search budget that the warm-up may take."""
@@ -45,6 +52,12 @@ GROUPS_SHARE: Final = 0.5
 EFFORTS: Final = (100, 1_000)
 """Steps per item in one annealing of a neighbourhood: many short runs gain most at
 first, a few long ones at the end."""
+
+EARLY_TURNS: Final = 12
+"""Annealings of all brokers before the dual is solved, at most."""
+
+EARLY_GAIN: Final = 0.2
+"""Share of F by which one of them must lower it for another to follow."""
 
 TRIAL_EFFORT: Final = 300
 """Steps per item in a trial of a start."""
@@ -174,7 +187,8 @@ def _search_within(local: LocalSearch, work: float) -> bool:
     home = copied(local.state)
     _warm_up(local, home, WARM_SHARE * work)
     _round_relaxed(local, home)
-    _solve_dual(local, work)
+    _anneal_early(local)
+    _solve_dual(local, home, work)
     _dive(local, DIVE_SHARE * work)
     _round_relaxed(local, home)
     if search.best is None:
@@ -209,9 +223,13 @@ def _warm_up(local: LocalSearch, home: State, work: float) -> None:
     relaxation, seed = local.relaxation, local.search.limits.seed
     groups = Groups.of(relaxation, home.v, seed)
     if groups is None:
-        warm_up(relaxation, work)
+        if np.isfinite(allowed(local.columns)).any():
+            warm_up(relaxation, work, SOON)
+            price_budgets(relaxation, objective(local.columns, home), work - relaxation.work)
+        if not relaxation.budget_prices.any():
+            warm_up(relaxation, work - relaxation.work)
         return
-    groups.warm_up(work)
+    groups.warm_up(objective(local.columns, home), work)
     _round_relaxed(local, home)
     groups.solve(GROUPS_SHARE * work)
     warm_up(relaxation, work - relaxation.work, BROKER_SWEEPS)
@@ -273,13 +291,47 @@ def _evacuate_forced(local: LocalSearch) -> bool:
     return bool(place_forced(frugal(c), local.state, rows, scratch))
 
 
-def _solve_dual(local: LocalSearch, work: float) -> None:
+def _anneal_early(local: LocalSearch) -> None:
+    """Anneal once before the dual is solved, where budgets have prices.
+
+    Rounding leaves out what no longer fits into the budgets, and the dual may take long. The search
+    does not go on from here: its budgets are used up by moves that better prices would not make.
+    """
+    relaxation = local.relaxation
+    if local.search.best is None or not relaxation.budget_prices.any():
+        return
+    rounded = copied(local.state)
+    local.around.follow(2.0 * local.columns.weight * relaxation.v)
+    for turn in range(EARLY_TURNS):
+        before = objective(local.columns, local.state)
+        gain = -_anneal_once(local, ARMS[1], EFFORTS[0], turn)
+        offer(local)
+        if gain < EARLY_GAIN * before or local.search.over():
+            break
+    local.state = rounded
+    local.around.follow(None)
+
+
+def _solve_dual(local: LocalSearch, home: State, work: float) -> None:
+    """Solve the relaxation, with other prices of budgets where it uses too much of one."""
     search, relaxation = local.search, local.relaxation
-    solve_relaxation(relaxation, DUAL_SHARE * work - relaxation.work)
-    search.work += relaxation.work
+    before, counted = objective(local.columns, home), 0.0
+    for last in (*[False] * PRICINGS, True):
+        solve_relaxation(relaxation, DUAL_SHARE * work - relaxation.work)
+        search.work += relaxation.work - counted
+        counted = relaxation.work
+        _prove_by_prices(search, relaxation)
+        if last or search.over() or not exceeds(relaxation):
+            break
+        price_budgets(relaxation, before, DUAL_SHARE * work - relaxation.work)
+
+
+def _prove_by_prices(search: Search, relaxation: Relaxation) -> None:
     refund = float(search.problem.costs.refund.sum())
     prices = prices_in_file(search.problem, relaxation.prices)
-    search.prove_by_prices(relaxation.bound - refund, prices)
+    bound = relaxation.bound - refund - relaxation.given_back
+    budgets = zip(PRICED_BUDGETS, relaxation.budget_prices.tolist(), strict=True)
+    search.prove_by_prices(bound, prices, {name: y for name, y in budgets if y > 0.0})
 
 
 def _dive(local: LocalSearch, work: float) -> None:
@@ -331,7 +383,7 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r):
         return
-    local.tree = LargePartitionTree(search, c, r)
+    local.tree = LargePartitionTree(search, r.columns, r)
     local.tree.grow(TREE_SHARE * work)
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided

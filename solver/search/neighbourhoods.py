@@ -91,6 +91,8 @@ class Neighbourhoods:
 
     def __init__(self, relaxation: Relaxation, seed: int) -> None:
         self.threads = ThreadPoolExecutor(THREADS)
+        self._columns = relaxation.columns
+        """The columns without prices of budgets, which decide only what is worth trying."""
         self._relaxation, self._rng = relaxation, np.random.default_rng(seed)
         self._guide: Floats | None = None
         """(B, K) dual prices that candidates are found at; None for the relaxation's."""
@@ -99,8 +101,8 @@ class Neighbourhoods:
         self._workspaces: dict[tuple[float | None, float | None, int], ArmWorkspace] = {}
         """By reduced cost, size and number of brokers of an arm."""
 
-    def follow(self, guide: Floats) -> None:
-        """Find candidates at the dual prices `guide`, (B, K), from now on."""
+    def follow(self, guide: Floats | None) -> None:
+        """Find candidates at the dual prices `guide`, (B, K), from now on; None: at the best."""
         self._guide, self._workspaces = guide, {}
 
     def forget(self) -> None:
@@ -120,7 +122,7 @@ class Neighbourhoods:
         its totals of budgets and topics may be stale after several threads. Returns the change
         of F, at most 0, and the number of steps plus those that listing the candidates takes.
         """
-        r, c, ready = self._relaxation, self._relaxation.columns, self._ready(arm)
+        r, c, ready = self._relaxation, self._columns, self._ready(arm)
         brokers = self._rng.permutation(np.flatnonzero(c.holding))
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
@@ -164,10 +166,10 @@ class Neighbourhoods:
         if found is None:
             candidates = self._candidates(arm)
             spaces: SimpleQueue[AnnealingScratch] = SimpleQueue()
-            all_brokers = len(self._relaxation.columns.scale)
+            all_brokers = len(self._columns.scale)
             for _ in range(1 if arm.brokers >= all_brokers else THREADS):
                 largest = min(2 * arm.brokers, all_brokers)
-                spaces.put(new_annealing_scratch(self._relaxation.columns, candidates, largest))
+                spaces.put(new_annealing_scratch(self._columns, candidates, largest))
             found = self._workspaces[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
         return found
 
@@ -187,7 +189,9 @@ class Neighbourhoods:
         else:
             within = reduced_cost * r.price
             single = c.home.shape[1] == 1
-            leading = within if single else min(within, LEADER_REDUCED_COST * r.price)
+            # Where their budget has a price, leader changes cost about as much as moves.
+            same = single or r.budget_prices[-1] > 0.0
+            leading = within if same else min(within, LEADER_REDUCED_COST * r.price)
             q = unit_prices(c, r.prices if self._guide is None else self._guide)
             self.work += len(rows) * pricing_work(c)
             found = find_candidates(c, q, rows, within, leading, r.scratch, row, may)

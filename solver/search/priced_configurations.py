@@ -14,10 +14,10 @@ import numpy as np
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import linked
 from solver.kernels.node_bound import Configurations
-from solver.kernels.problem_arrays import Columns, sum_loads_at
+from solver.kernels.problem_arrays import NO_BUDGET, Columns, sum_loads_at
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
-from solver.search.dual import Relaxation
+from solver.search.dual import PRICED_BUDGETS, Relaxation
 
 MOST_PRICED: Final = 2_000_000
 """Sets of brokers x leaders x rows up to which reduced costs are computed."""
@@ -39,7 +39,11 @@ class PricedConfigurations:
     reduced: Floats
     """(N,) reduced costs in units of F, 0 for a row's cheapest configuration."""
     price: Floats
-    """(N,) costs of the change."""
+    """(N,) costs of the change, with what it pays for budgets."""
+    charged: Floats
+    """(N,) the part of that for budgets."""
+    full_surcharge: Floats
+    """(N,) the same, but with at least the costs of changes as prices of budgets."""
     cheapest: Ints
     """(R,) each row's cheapest configuration."""
     loads: Configurations
@@ -74,7 +78,7 @@ def price_configurations(
     rf = int(c.rf[rows[0]])
     sets = np.array([*combinations(range(len(c.scale)), rf)], np.int64)
     may = _allowed(problem, c, rows, sets)
-    price, priced = _costs(problem, c, r, rows, sets)
+    price, paid, priced = _costs(problem, c, r, rows, sets)
     reduced = np.where(may, priced, np.inf).reshape(len(rows), -1)
     least = reduced.min(axis=1, keepdims=True)
     if not np.isfinite(least).all():
@@ -102,6 +106,8 @@ def price_configurations(
         brokers=brokers,
         reduced=found,
         price=costs,
+        charged=paid[0].reshape(len(rows), -1)[row, which],
+        full_surcharge=paid[1].reshape(len(rows), -1)[row, which],
         cheapest=np.array(cheapest, np.int64),
         loads=_linked(c, rows, start, brokers, costs),
         fixed=(np.where(c.holding[:, None], fixed, 0.0) * np.sqrt(c.weight)).ravel(),
@@ -140,23 +146,36 @@ def _allowed(problem: Problem, c: Columns, rows: Ints, sets: Ints) -> Bools:
 
 def _costs(
     problem: Problem, c: Columns, r: Relaxation, rows: Ints, sets: Ints
-) -> tuple[Floats, Floats]:
-    """(R, S, rf) cost of the change, and that with the priced loads."""
+) -> tuple[Floats, tuple[Floats, Floats], Floats]:
+    """(R, S, rf) cost of the change, `charged` and `full_surcharge`, cost with the priced loads."""
     q = r.prices * c.scale
     follow, led = (np.zeros((len(rows), len(q))) for _ in range(2))
     for d in range(q.shape[1]):
         follow += c.follow[rows, d, None] * q[:, d]
         led += (c.lead[rows, d] - c.follow[rows, d])[:, None] * q[:, d]
     home = problem.home[rows]
-    new = np.full((len(rows), len(sets)), -problem.may.least_new[rows][:, None])
+    new = np.zeros((len(rows), len(sets)), np.int64)
     held = np.zeros(new.shape)
     for k in range(sets.shape[1]):
         new += ~home[:, sets[:, k]]
         held += follow[:, sets[:, k]]
-    price = (np.maximum(0, new) * problem.costs.replica[rows, None])[:, :, None] + (
-        problem.costs.leader * (sets[None] != problem.leader[rows, None, None])
-    )
-    return price, price + held[:, :, None] + led[:, sets]
+    other = sets[None] != problem.leader[rows, None, None]
+    paid = np.maximum(0, new - problem.may.least_new[rows][:, None])
+    of_replica, of_leader = problem.costs.replica[rows], problem.costs.leader
+    price = (paid * of_replica[:, None])[:, :, None] + of_leader * other
+
+    def for_budgets(prices: Floats) -> Floats:
+        of_row = prices[0] + prices[1] * c.bytes_[rows]
+        found: Floats = (new * of_row[:, None])[:, :, None] + prices[2] * other
+        return found
+
+    charged = for_budgets(r.budget_prices)
+    limited = c.budgets[: len(PRICED_BUDGETS)] != NO_BUDGET
+    size = max(1.0, float(np.median(c.bytes_[rows])))
+    costs = np.array([r.unpriced, r.unpriced / size, of_leader])
+    surcharge = for_budgets(np.where(limited, np.maximum(costs, r.budget_prices), 0.0))
+    price += charged
+    return price, (charged, surcharge), price + held[:, :, None] + led[:, sets]
 
 
 def _home_of(c: Columns, rows: Ints, sets: Ints) -> Ints:

@@ -46,6 +46,8 @@ class Search(Budget):
     """The bound that dual prices prove on their own."""
     prices: Floats | None = None
     """(B, K) dual prices of deviation that prove it; None without any."""
+    budget_prices: dict[str, float] = field(default_factory=dict)
+    """Prices of budgets that prove it, by their field names in `Budgets`, those above 0."""
     method: str = "none"
     """What proved the bound."""
     unrepaired: dict[int, str] = field(default_factory=dict)
@@ -147,13 +149,16 @@ class Search(Budget):
             self.bound, self.method = bound, method
             self.observer.on_bound(bound)
 
-    def prove_by_prices(self, bound: float, prices: Floats) -> None:
+    def prove_by_prices(
+        self, bound: float, prices: Floats, budget_prices: dict[str, float] | None = None
+    ) -> None:
         """Keep a lower bound of F and the (B, K) prices that prove it, if it is higher.
 
-        B brokers, and K balanced columns of the problem, including those of weight 0. The
-        prices must be rounded as in a plan file, so that the bound can be checked from it.
-        A `price_bound` below 0 is kept as 0.
+        B brokers, and K balanced columns of the problem, including those of weight 0.
+        `budget_prices` are as the field. All prices must be rounded as in a plan file, so that
+        the bound can be checked from it. A `price_bound` below 0 is kept as 0.
         """
         if self.prices is None or bound > self.price_bound:
             self.price_bound, self.prices = max(0.0, bound), prices
+            self.budget_prices = budget_prices or {}
         self.prove(bound, "prices")

@@ -83,7 +83,7 @@ def unproved(result: Result) -> bool:
 def bound_of(plan: Plan, snapshot: Snapshot) -> float:
     """What its prices prove."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    return price_bound(snapshot, plan.goals, prices, plan.repaired)
+    return price_bound(snapshot, plan.goals, prices, plan.repaired, plan.budget_prices)
 
 
 @settings(max_examples=100, deadline=None)

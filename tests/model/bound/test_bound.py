@@ -12,7 +12,7 @@ from model.bound.bound import Dual, price_bound
 from model.bound.cheapest import cheapest_placements
 from model.bound.rack_caps import RackCaps
 from model.evaluate import counted_dimensions, evaluate, evaluate_proposal, planned_price
-from model.goals.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
+from model.goals.goals import Budgets, Goal, Goals, ObjectiveKind, RackRule, Stay
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.plan.proposal import Proposal
@@ -215,3 +215,62 @@ def test_topics_add_the_imbalance_forced_by_integrality() -> None:
     goals = Goals(balance=(Goal(resource=Count.TOPIC_REPLICAS, weight=3.0),))
     state = snapshot(brokers(2), [(1,)] * 3)
     assert price_bound(state, goals, {}) == pytest.approx(3 * 2 * (0.5 / 1.5) ** 2)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    case=priced_clusters(rows=2, most=3),
+    most=st.lists(st.none() | st.integers(0, 2), min_size=3, max_size=3),
+    prices=st.lists(st.sampled_from([0.0, 0.01, 0.3, 5.0]), min_size=3, max_size=3),
+)
+def test_no_plan_within_the_budgets_is_better_than_their_bound(
+    case: tuple, most: list[int | None], prices: list[float]
+) -> None:
+    state, goals, of_deviation = case
+    names = ("replica_moves", "bytes", "leader_changes")
+    budgets = Budgets(**{name: k for name, k in zip(names, most, strict=True) if k is not None})
+    goals = goals.model_copy(update={"budgets": budgets})
+    of_budgets = dict(zip(names, prices, strict=True))
+    best = least_objective(state, goals)
+    if best is not None:
+        bound = price_bound(state, goals, of_deviation, (), of_budgets)
+        assert bound <= best.objective + 1e-12
+
+
+def test_a_price_of_a_budget_raises_the_bound_up_to_the_best_plan() -> None:
+    """Of four equal rows on one of two brokers, one may move: a squared deviation of 1/2."""
+    state = snapshot(brokers(2), [(1,)] * 4)
+    budgets = Budgets(replica_moves=1)
+    goals = NO_FLOOR.model_copy(update={"budgets": budgets, "move_price": 0.01})
+    best = least_objective(state, goals)
+    assert best is not None
+    # Two dimensions on two brokers; one more move lowers each deviation from 1/2 to 0.
+    prices = {BrokerId(1): dict.fromkeys(("net_in", "net_out"), 1.0)}
+    prices[BrokerId(2)] = dict.fromkeys(("net_in", "net_out"), -1.0)
+    moved = 2.0 * 2 * 0.5 - 0.01 * (1 + goals.leader_price_share)
+    bound = price_bound(state, goals, prices, (), {"replica_moves": moved})
+    assert price_bound(state, goals, prices) < 0.1 * best.objective
+    assert 0.99 * best.objective < bound <= best.objective
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"replica_moves": -1.0},
+        {"replica_moves": float("nan")},
+        {"replica_moves": float("inf")},
+        {"replica_moves": 1e300},
+        {"leader_changes": 1.0},
+        {"partitions": 1.0},
+        {"nothing": 1.0},
+    ],
+    ids=str,
+)
+def test_prices_of_budgets_that_cannot_count_are_omitted(odd: dict[str, float]) -> None:
+    """Below 0, not finite, of a budget without a limit, and of what has no price."""
+    state = skewed()
+    budgets = Budgets(replica_moves=1, partitions=2)
+    goals = NO_FLOOR.model_copy(update={"budgets": budgets})
+    prices = {BrokerId(1): {"net_in": 0.5}, BrokerId(2): {"net_in": -0.5}}
+    plain = price_bound(state, goals, prices)
+    assert price_bound(state, goals, prices, (), odd) == plain

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from model.goals.goals import Goals, Pin
+from model.goals.goals import Budgets, Goals, Pin
 from model.names import Names
 from model.snapshot.snapshot import Snapshot
-from solver.kernels.move_deltas import new_state
+from solver.kernels.move_deltas import new_state, objective
 from solver.kernels.problem_arrays import Columns, find_columns, sum_loads_at
 from solver.kernels.smoothing import list_options
 from solver.problem.problem import compile_problem
 from solver.search import broker_groups
 from solver.search.broker_groups import Groups, deviations_of_groups, find_groups
+from solver.search.budget_prices import use_of
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from tests.support.solver.zipf_clusters import synthetic
 
@@ -67,7 +68,7 @@ def test_masses_of_single_brokers_add_up_to_their_deviations(seed: int) -> None:
     r = Relaxation(c, home, seed)
     groups = Groups.of(r, home, seed)
     assert groups is not None
-    groups.warm_up(10.0)
+    groups.warm_up(objective(c, new_state(c, c.home)), 10.0)
     _check_masses(r)
     assert (r.v**2).sum() < 0.2 * (home**2).sum()
     groups.solve(10.0)
@@ -99,10 +100,29 @@ def test_the_bound_of_groups_is_below_that_of_single_brokers(seed: int) -> None:
     solve_relaxation(alone, 10.0)
     groups = Groups.of(r, home, seed)
     assert groups is not None
-    groups.warm_up(10.0)
+    groups.warm_up(objective(c, new_state(c, c.home)), 10.0)
     groups.solve(10.0)
     assert r.bound == pytest.approx(groups.relaxation.bound)
     assert 0.5 * alone.bound < r.bound < 1.001 * alone.bound
     warm_up(r, sweeps=4)
     solve_relaxation(r, 10.0)
     assert r.bound == pytest.approx(alone.bound, rel=0.01)
+
+
+@pytest.mark.parametrize("moves", [3, 12])
+def test_groups_price_budgets_for_single_brokers(moves: int) -> None:
+    snapshot = synthetic(12, 240, seed=1)
+    goals = WANTED.model_copy(update={"budgets": Budgets(replica_moves=moves)})
+    c = columns_of(snapshot, goals)
+    home = new_state(c, c.home)
+    r, free = Relaxation(c, home.v, 1), Relaxation(columns_of(snapshot), home.v, 1)
+    for relaxation in (r, free):
+        groups = Groups.of(relaxation, home.v, 1)
+        assert groups is not None
+        groups.warm_up(objective(c, home), 10.0)
+    assert use_of(free)[0] > 2 * moves
+    assert 0.5 * moves < use_of(r)[0] < 1.5 * moves
+    assert r.budget_prices[0] > 0.0
+    solve_relaxation(r, 10.0)
+    solve_relaxation(free, 10.0)
+    assert r.bound - r.given_back > free.bound

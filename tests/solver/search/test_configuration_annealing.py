@@ -11,6 +11,7 @@ from solver.cpsat.variables import choices
 from solver.problem.placement import Placement, is_allowed, objective
 from solver.problem.problem import compile_problem
 from solver.problem.row_configurations import configurations_of
+from solver.search.budget_prices import exceeds, price_budgets
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import solve_relaxation, warm_up
 from solver.search.local_search import LocalSearch
@@ -95,7 +96,7 @@ def test_finds_an_allowed_plan_near_the_bound(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("snapshot", "goals"),
     [
-        (SNAPSHOT, GOALS.model_copy(update={"budgets": Budgets(replica_moves=3)})),
+        (SNAPSHOT, GOALS.model_copy(update={"budgets": Budgets(partitions=3)})),
         (synthetic(9, 300, seed=4), GOALS),
         (synthetic(6, 60, rf=3, seed=4), GOALS),
     ],
@@ -107,3 +108,31 @@ def test_leaves_other_problems_alone(snapshot: Snapshot, goals: Goals) -> None:
     before = search.work, search.objective
     assert not anneal_configurations(search, local.columns, local.relaxation, 4.0)
     assert before == (search.work, search.objective)
+
+
+@pytest.mark.search
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        Budgets(replica_moves=8),
+        Budgets(replica_moves=8, leader_changes=6),
+        Budgets(leader_changes=3),
+    ],
+    ids=["replicas", "both", "leaders"],
+)
+@pytest.mark.parametrize("priced", [True, False])
+def test_keeps_budgets_by_prices_alone(budgets: Budgets, *, priced: bool) -> None:
+    """Also where no price was sought; what is found then need not be within them."""
+    local = relaxed(SNAPSHOT, GOALS.model_copy(update={"budgets": budgets}))
+    search, r = local.search, local.relaxation
+    before = search.objective
+    if priced:
+        assert exceeds(r)
+        price_budgets(r, before)
+        solve_relaxation(r, 1.0)
+    assert anneal_configurations(search, local.columns, r, 4.0)
+    assert search.best is not None
+    assert is_allowed(search.problem, search.best)
+    if priced:
+        bound = r.bound - r.given_back
+        assert search.objective - bound < 0.1 * (before - bound)

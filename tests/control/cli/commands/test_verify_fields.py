@@ -31,6 +31,7 @@ UNCHECKED: Final = {
     "near_to": "the name of another plan; nothing follows from it",
     "leaders_only": "advice for another plan, which is solved and judged by itself",
     "brokers.bound_prices": "any prices prove what they prove: the bound is recomputed",
+    "budget_prices": "the same",
     "rack_violations.reason": "words for people",
     "moves.reason": "words for people; `explain` gives the figures behind them",
 }
