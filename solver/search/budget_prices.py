@@ -50,7 +50,7 @@ LEAST_SHARE: Final = 1e-9
 def exceeds(r: Relaxation) -> bool:
     """Return whether the relaxed placement uses more of a budget than rounding can make up for."""
     most = allowed(r.columns)
-    return bool((use_of(r) > NEAR * most + 1.0).any())
+    return bool((use_of(r) > NEAR * most + units(r)).any())
 
 
 def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -> None:
@@ -64,11 +64,12 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
     if (use_of(r) <= most).all():
         return
     end = r.work + work
-    # No budget is worth more than all there is to gain, which a budget of nothing costs.
-    highest = max(objective, 0.0)
+    # No change is worth more than all there is to gain, which a budget of nothing costs.
+    unit = units(r)
+    highest = max(objective, 0.0) / unit
     priced = np.isfinite(most) & (most > 0.0)
     prices = np.where(most == 0.0, highest, 0.0)
-    first = FIRST_SHARE * highest / most[priced]
+    first = np.minimum(FIRST_SHARE * max(objective, 0.0) / most[priced], highest[priced])
     prices[priced] = np.where(r.budget_prices[priced] > 0.0, r.budget_prices[priced], first)
     most = np.where(priced, most, 1.0)
     widest = np.log(MOST_CHANGE)
@@ -84,13 +85,20 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
         before = np.sign(over)
         prices = np.minimum(prices * np.exp(np.clip(STEEPNESS * over, -reach, reach)), highest)
         # A budget that does not bind needs no price.
-        prices[prices * most < LEAST_SHARE * highest] = 0.0
+        prices[priced & (prices * np.maximum(most, unit) < LEAST_SHARE * objective)] = 0.0
 
 
 def allowed(c: Columns) -> Floats:
     """(3,) what the budgets of `PRICED_BUDGETS` allow; infinite without a limit."""
     most = c.budgets[: len(PRICED_BUDGETS)]
     return np.where(most == NO_BUDGET, np.inf, most.astype(np.float64))
+
+
+def units(r: Relaxation) -> Floats:
+    """(3,) what one change uses of the budgets of `PRICED_BUDGETS`: the median of bytes."""
+    size = r.columns.bytes_[r.rows]
+    size = size[size > 0]
+    return np.array([1.0, float(np.median(size)) if len(size) else 1.0, 1.0])
 
 
 def use_of(r: Relaxation) -> Floats:

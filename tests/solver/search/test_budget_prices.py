@@ -87,6 +87,20 @@ def test_a_budget_of_nothing_has_a_price_at_which_nothing_moves() -> None:
     assert r.bound == pytest.approx(before, rel=0.02)
 
 
+@pytest.mark.parametrize("size", [0, 1, 1_000])
+@pytest.mark.parametrize("rf", [1, 3])
+def test_hardly_a_byte_has_a_bound_that_can_be_recomputed(rf: int, size: int) -> None:
+    """A price too high for one byte drowned the rest in rounding."""
+    snapshot = synthetic(8, 200, rf=rf, seed=7, storage=StorageKind.REPLICATED)
+    goals = wanted(bytes=size)
+    plan = solve(snapshot, goals, SolveLimits(work=2.0)).best
+    assert plan is not None
+    prices = {b.id: b.bound_prices for b in plan.brokers}
+    recomputed = price_bound(snapshot, goals, prices, plan.repaired, plan.budget_prices)
+    assert plan.price_bound == pytest.approx(recomputed, rel=1e-6)
+    assert plan.gap < 0.1 * plan.objective
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("rf", [1, 3])
 def test_the_bound_knows_the_budgets(rf: int, seed: int) -> None:
