@@ -8,11 +8,11 @@ pi for the price of a deviation of 1 (100 %) of broker b in dimension d,
     band:     D = sum_p h_p - sum_bd (pi + tolerance_d |pi|), |pi| <= what w_d costs
 
 where h_p is the least cost of partition p, with its loads priced and its moves paid
-for (`model.bound.row_costs`). Capacities, replica limits and budgets are relaxed, which
+for (`model.bound.row_costs`). Capacities, replica limits and other budgets are relaxed, which
 only lowers D. Topic measures add the least they can cost.
 
 Budgets of new replicas, bytes and leader changes may have prices y >= 0, too: each row pays them
-besides, and D loses y times what the budget allows, which no plan within it uses more than.
+besides, and D loses y times the budget, since no plan within it uses more.
 """
 
 import math

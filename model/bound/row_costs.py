@@ -95,12 +95,15 @@ class RowCosts:
         It scales the margin for rounding of `Dual.value`.
         """
         replicas = self.proposal.snapshot.replica_counts
-        priced = sum(
-            float((replicas * (x.follow + x.more)).sum()) * float(np.abs(x.price).max())
-            for x in self.loads
-        )
-        paid = float((replicas * self._charged).sum())
-        return priced + paid + self._leader_price * len(replicas)
+        priced: Floats = np.zeros(len(replicas))
+        for x in self.loads:
+            priced += replicas * (x.follow + x.more) * float(np.abs(x.price).max())
+        paid = replicas * self._charged + self._leader_price
+        # A row that may stay pays for no change that costs more than all of its loads.
+        stays = ~(self._must_move | self.proposal.forced.demoted)
+        paid = np.where(stays, np.minimum(paid, 2.0 * priced), paid)
+        refunded = self.proposal.forced.replicas * self._new_price
+        return float((priced + paid + refunded).sum())
 
     @cached_property
     def _rules(self) -> RowRules:

@@ -228,8 +228,9 @@ class Plan(VersionedModel):
     near_to: Annotated[str, unless_empty] = ""
     """Hash of the earlier plan that this one was kept near to; empty for none. Since 1.6."""
     budget_prices: Annotated[dict[str, float], unless_empty] = {}
-    """What one more unit of a budget is worth, in units of F: 0 where none stands. By the names in
-    `goals.budgets`. Since 1.12."""
+    """Prices of budgets in the proof of `price_bound`, in units of F for one unit: about what one
+    more would gain, but only an upper limit of that for a budget of 0. By the names in
+    `goals.budgets`; others have none. Since 1.12."""
     replication: Annotated[tuple[ReplicationChange, ...], unless_empty] = ()
     """Topics whose replication factor the plan changes; in all others every move keeps the
     number of replicas. Since 1.9."""

@@ -1,10 +1,10 @@
 """Prices of the budgets: what F would gain by one more move, byte or leader change.
 
 The relaxation knows no budgets. Where it moves more than one allows, each move is charged a price
-besides its cost, at which it moves about as much as the budget allows. With prices y >= 0 for
-budgets k, L for the bound of the charged problem,
+besides its cost, at which it moves about as much as the budget allows. With a price y >= 0 for each
+budget k, and L(y) the bound of the problem with these charges,
 
-    F >= L(y) - sum_y y k
+    F >= L(y) - the sum of y k over all budgets
 
 for all plans within the budgets: Lagrangian relaxation (Everett, 1963). Reduced costs then say
 which moves are worth their part of the budget.
@@ -33,12 +33,12 @@ MOST_CHANGE: Final = 4.0
 """Factor by which a price rises or falls at once, at most."""
 
 DAMPING: Final = 0.6
-"""Exponent of that factor after a price was passed by; else it grows by `RECOVERY`."""
+"""Exponent of that factor after the right price was overshot; else it grows by `RECOVERY`."""
 
 RECOVERY: Final = 1.1
 
 NEAR: Final = 1.1
-"""Use over what may be used, from which on prices are looked for once more."""
+"""Ratio of use to budget above which prices are looked for again."""
 
 LEAST_USE: Final = 1e-9
 """Use that counts as none."""
@@ -60,17 +60,18 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
     charged already are where the search for better ones begins. Ends after `work` work units, or
     when the observer asks to stop.
     """
-    most = allowed(r.columns)
-    if (use_of(r) <= most).all():
+    most, end = allowed(r.columns), r.work + work
+    exceeded = use_of(r) > most
+    if not exceeded.any() or work <= 0.0 or r.stops():
         return
-    end = r.work + work
     # No change is worth more than all there is to gain, which a budget of nothing costs.
     unit = units(r)
     highest = max(objective, 0.0) / unit
     priced = np.isfinite(most) & (most > 0.0)
     prices = np.where(most == 0.0, highest, 0.0)
     first = np.minimum(FIRST_SHARE * max(objective, 0.0) / most[priced], highest[priced])
-    prices[priced] = np.where(r.budget_prices[priced] > 0.0, r.budget_prices[priced], first)
+    prices[priced] = np.where(exceeded[priced], first, 0.0)
+    prices = np.where(r.budget_prices > 0.0, r.budget_prices, prices)
     most = np.where(priced, most, 1.0)
     widest = np.log(MOST_CHANGE)
     reach, before = np.full(len(most), widest), np.zeros(len(most))
@@ -80,8 +81,8 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
             break
         warm_up(r, end - r.work, 1)
         over = np.where(priced, np.log(np.maximum(use_of(r), LEAST_USE) / most), 0.0)
-        passed = np.sign(over) * before < 0
-        reach = np.where(passed, DAMPING * reach, np.minimum(RECOVERY * reach, widest))
+        overshot = np.sign(over) * before < 0
+        reach = np.where(overshot, DAMPING * reach, np.minimum(RECOVERY * reach, widest))
         before = np.sign(over)
         prices = np.minimum(prices * np.exp(np.clip(STEEPNESS * over, -reach, reach)), highest)
         # A budget that does not bind needs no price.

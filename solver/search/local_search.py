@@ -26,7 +26,7 @@ from solver.search.budget_prices import allowed, exceeds, price_budgets
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.diving import dive
-from solver.search.dual import PRICED_BUDGETS, Relaxation, solve_relaxation, warm_up
+from solver.search.dual import PRICED_BUDGETS, WARM_SWEEPS, Relaxation, solve_relaxation, warm_up
 from solver.search.large_places import place_large, places_large
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
@@ -55,6 +55,9 @@ first, a few long ones at the end."""
 
 EARLY_TURNS: Final = 12
 """Annealings of all brokers before the dual is solved, at most."""
+
+EARLY_SHARE: Final = 0.1
+"""Share of the search budget that they may take."""
 
 EARLY_GAIN: Final = 0.2
 """Share of F by which one of them must lower it for another to follow."""
@@ -161,6 +164,8 @@ class LocalSearch:
         self.relaxation = Relaxation(c, home.v, seed, search.stops)
         self.around = Neighbourhoods(self.relaxation, seed)
         """The neighbourhoods it is annealed in."""
+        self.counted = 0.0
+        """Work of the relaxation that the search has been charged for."""
         self.tree: LargePartitionTree | None = None
         """Branch and bound on large partitions; None without any."""
 
@@ -187,7 +192,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
     home = copied(local.state)
     _warm_up(local, home, WARM_SHARE * work)
     _round_relaxed(local, home)
-    _anneal_early(local)
+    _anneal_early(local, EARLY_SHARE * work)
     _solve_dual(local, home, work)
     _dive(local, DIVE_SHARE * work)
     _round_relaxed(local, home)
@@ -226,8 +231,10 @@ def _warm_up(local: LocalSearch, home: State, work: float) -> None:
         if np.isfinite(allowed(local.columns)).any():
             warm_up(relaxation, work, SOON)
             price_budgets(relaxation, objective(local.columns, home), work - relaxation.work)
-        if not relaxation.budget_prices.any():
-            warm_up(relaxation, work - relaxation.work)
+            if relaxation.budget_prices.any():
+                return
+        sweeps = WARM_SWEEPS - SOON if relaxation.work else WARM_SWEEPS
+        warm_up(relaxation, work - relaxation.work, sweeps)
         return
     groups.warm_up(objective(local.columns, home), work)
     _round_relaxed(local, home)
@@ -291,22 +298,26 @@ def _evacuate_forced(local: LocalSearch) -> bool:
     return bool(place_forced(frugal(c), local.state, rows, scratch))
 
 
-def _anneal_early(local: LocalSearch) -> None:
-    """Anneal once before the dual is solved, where budgets have prices.
+def _anneal_early(local: LocalSearch, work: float) -> None:
+    """Anneal a few times before the dual is solved, where budgets have prices.
 
     Rounding leaves out what no longer fits into the budgets, and the dual may take long. The search
     does not go on from here: its budgets are used up by moves that better prices would not make.
     """
-    relaxation = local.relaxation
-    if local.search.best is None or not relaxation.budget_prices.any():
+    search, relaxation = local.search, local.relaxation
+    if search.best is None or not relaxation.budget_prices.any():
         return
+    _count(local)
+    end = search.work + work
     rounded = copied(local.state)
     local.around.follow(2.0 * local.columns.weight * relaxation.v)
     for turn in range(EARLY_TURNS):
+        if search.over(end):
+            break
         before = objective(local.columns, local.state)
         gain = -_anneal_once(local, ARMS[1], EFFORTS[0], turn)
         offer(local)
-        if gain < EARLY_GAIN * before or local.search.over():
+        if gain < EARLY_GAIN * before:
             break
     local.state = rounded
     local.around.follow(None)
@@ -315,15 +326,20 @@ def _anneal_early(local: LocalSearch) -> None:
 def _solve_dual(local: LocalSearch, home: State, work: float) -> None:
     """Solve the relaxation, with other prices of budgets where it uses too much of one."""
     search, relaxation = local.search, local.relaxation
-    before, counted = objective(local.columns, home), 0.0
+    before, end = objective(local.columns, home), DUAL_SHARE * work
     for last in (*[False] * PRICINGS, True):
-        solve_relaxation(relaxation, DUAL_SHARE * work - relaxation.work)
-        search.work += relaxation.work - counted
-        counted = relaxation.work
+        solve_relaxation(relaxation, end - relaxation.work)
+        _count(local)
         _prove_by_prices(search, relaxation)
-        if last or search.over() or not exceeds(relaxation):
+        if last or search.over() or relaxation.work >= end or not exceeds(relaxation):
             break
-        price_budgets(relaxation, before, DUAL_SHARE * work - relaxation.work)
+        price_budgets(relaxation, before, end - relaxation.work)
+
+
+def _count(local: LocalSearch) -> None:
+    """Charge the search for what the relaxation has done since."""
+    local.search.work += local.relaxation.work - local.counted
+    local.counted = local.relaxation.work
 
 
 def _prove_by_prices(search: Search, relaxation: Relaxation) -> None:

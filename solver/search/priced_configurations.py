@@ -43,7 +43,7 @@ class PricedConfigurations:
     charged: Floats
     """(N,) the part of that for budgets."""
     full_surcharge: Floats
-    """(N,) the same, but with at least the costs of changes as prices of budgets."""
+    """(N,) what it would pay for budgets at prices no lower than the cost of a change."""
     cheapest: Ints
     """(R,) each row's cheapest configuration."""
     loads: Configurations

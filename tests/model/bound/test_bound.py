@@ -274,3 +274,13 @@ def test_prices_of_budgets_that_cannot_count_are_omitted(odd: dict[str, float]) 
     prices = {BrokerId(1): {"net_in": 0.5}, BrokerId(2): {"net_in": -0.5}}
     plain = price_bound(state, goals, prices)
     assert price_bound(state, goals, prices, (), odd) == plain
+
+
+def test_charges_that_no_row_pays_leave_the_bound_as_it_is() -> None:
+    """A budget of nothing has a high price, and 30,000 replicas could pay it."""
+    state = snapshot(brokers(4), [(1, 2, 3)] * 10_000)
+    goals = NO_FLOOR.model_copy(update={"budgets": Budgets(replica_moves=0)})
+    # Deviations are 1/3 three times, and -1.
+    prices = {b: {"net_in": -2.0 if b == 4 else 2 / 3} for b in state.broker}
+    bound = price_bound(state, goals, prices, (), {"replica_moves": 1e3})
+    assert bound == pytest.approx(4 / 3, rel=1e-8)
