@@ -49,8 +49,8 @@ LEAST_SHARE: Final = 1e-9
 
 def exceeds(r: Relaxation) -> bool:
     """Return whether the relaxed placement uses more of a budget than rounding can make up for."""
-    most = allowed(r.columns)
-    return bool((use_of(r) > NEAR * most + units(r)).any())
+    c = r.columns
+    return are_limited(c) and bool((use_of(r) > NEAR * allowed(c) + units(r)).any())
 
 
 def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -> None:
@@ -60,9 +60,11 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
     charged already are where the search for better ones begins. Ends after `work` work units, or
     when the observer asks to stop.
     """
+    if not are_limited(r.columns) or work <= 0.0 or r.stops():
+        return
     most, end = allowed(r.columns), r.work + work
     exceeded = use_of(r) > most
-    if not exceeded.any() or work <= 0.0 or r.stops():
+    if not exceeded.any():
         return
     # No change is worth more than all there is to gain, which a budget of nothing costs.
     unit = units(r)
@@ -87,6 +89,11 @@ def price_budgets(r: Relaxation, objective: float, work: float = float("inf")) -
         prices = np.minimum(prices * np.exp(np.clip(STEEPNESS * over, -reach, reach)), highest)
         # A budget that does not bind needs no price.
         prices[priced & (prices * np.maximum(most, unit) < LEAST_SHARE * objective)] = 0.0
+
+
+def are_limited(c: Columns) -> bool:
+    """Return whether any of `PRICED_BUDGETS` has a limit."""
+    return bool((c.budgets[: len(PRICED_BUDGETS)] != NO_BUDGET).any())
 
 
 def allowed(c: Columns) -> Floats:

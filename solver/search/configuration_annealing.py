@@ -74,6 +74,9 @@ KEPT_PLANS: Final = 3
 FIRST_SURCHARGE: Final = 0.05
 """Share by which prices of budgets rise after a plan that exceeds one; then by twice as much."""
 
+MOST_SURCHARGE: Final = 1e6
+"""Share at which they rise no more: doubled a thousand times, it would be infinite."""
+
 MOST_REFUSED: Final = 6
 """Annealings in a row whose plans break a rule, such as a capacity, after which it ends."""
 
@@ -157,7 +160,7 @@ class _Annealer:
         placement = Placement(replicas=replicas, leader=leader)
         if not is_allowed(problem, placement):
             self.refused += 1
-            self.surcharge = 2.0 * self.surcharge + FIRST_SURCHARGE
+            self.surcharge = min(MOST_SURCHARGE, 2.0 * self.surcharge + FIRST_SURCHARGE)
             return
         self.refused = 0
         self.search.offer(placement)

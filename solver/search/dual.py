@@ -108,16 +108,17 @@ class Relaxation:
         q = unit_prices(c, 2.0 * c.weight * self.v)
         self.impossible = not place_forced_rows(c, self.masses, self.v, q, self.scratch)
         """A row that must move has nowhere to go."""
-        self._uncharged = c
+        self.uncharged = c
+        """The columns without prices of budgets."""
 
     def charge(self, prices: Floats) -> None:
         """Charge prices, one for each of `PRICED_BUDGETS`, from now on. Forgets the bound.
 
         Budgets without a limit must have a price of 0.
         """
-        if not prices.any() and self.columns is self._uncharged:
+        if not prices.any() and self.columns is self.uncharged:
             return
-        c, (of_replica, of_byte, of_leader) = self._uncharged, prices.tolist()
+        c, (of_replica, of_byte, of_leader) = self.uncharged, prices.tolist()
         self.columns = changed(
             c,
             price=c.price + of_replica + of_byte * c.bytes_,

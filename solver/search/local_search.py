@@ -22,7 +22,7 @@ from solver.kernels.problem_arrays import (
 from solver.kernels.rounding import frugal, place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
 from solver.search.broker_groups import BROKER_SWEEPS, Groups
-from solver.search.budget_prices import allowed, exceeds, price_budgets
+from solver.search.budget_prices import are_limited, exceeds, price_budgets
 from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.diving import dive
@@ -228,13 +228,13 @@ def _warm_up(local: LocalSearch, home: State, work: float) -> None:
     relaxation, seed = local.relaxation, local.search.limits.seed
     groups = Groups.of(relaxation, home.v, seed)
     if groups is None:
-        if np.isfinite(allowed(local.columns)).any():
+        sweeps = WARM_SWEEPS
+        if are_limited(local.columns):
             warm_up(relaxation, work, SOON)
             price_budgets(relaxation, objective(local.columns, home), work - relaxation.work)
-            if relaxation.budget_prices.any():
-                return
-        sweeps = WARM_SWEEPS - SOON if relaxation.work else WARM_SWEEPS
-        warm_up(relaxation, work - relaxation.work, sweeps)
+            sweeps -= SOON
+        if not relaxation.budget_prices.any():
+            warm_up(relaxation, work - relaxation.work, sweeps)
         return
     groups.warm_up(objective(local.columns, home), work)
     _round_relaxed(local, home)
@@ -352,11 +352,9 @@ def _prove_by_prices(search: Search, relaxation: Relaxation) -> None:
 
 def _dive(local: LocalSearch, work: float) -> None:
     """Make the rows whole step by step, where brokers are many."""
-    relaxation = local.relaxation
-    if relaxation.start is not None:
-        before = relaxation.work
-        dive(relaxation, work)
-        local.search.work += relaxation.work - before
+    if local.relaxation.start is not None:
+        dive(local.relaxation, work)
+        _count(local)
 
 
 def _round_relaxed(local: LocalSearch, home: State) -> None:

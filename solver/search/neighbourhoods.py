@@ -91,8 +91,6 @@ class Neighbourhoods:
 
     def __init__(self, relaxation: Relaxation, seed: int) -> None:
         self.threads = ThreadPoolExecutor(THREADS)
-        self._columns = relaxation.columns
-        """The columns without prices of budgets, which decide only what is worth trying."""
         self._relaxation, self._rng = relaxation, np.random.default_rng(seed)
         self._guide: Floats | None = None
         """(B, K) dual prices that candidates are found at; None for the relaxation's."""
@@ -122,7 +120,7 @@ class Neighbourhoods:
         its totals of budgets and topics may be stale after several threads. Returns the change
         of F, at most 0, and the number of steps plus those that listing the candidates takes.
         """
-        r, c, ready = self._relaxation, self._columns, self._ready(arm)
+        r, c, ready = self._relaxation, self._relaxation.uncharged, self._ready(arm)
         brokers = self._rng.permutation(np.flatnonzero(c.holding))
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
@@ -166,10 +164,11 @@ class Neighbourhoods:
         if found is None:
             candidates = self._candidates(arm)
             spaces: SimpleQueue[AnnealingScratch] = SimpleQueue()
-            all_brokers = len(self._columns.scale)
+            c = self._relaxation.uncharged
+            all_brokers = len(c.scale)
             for _ in range(1 if arm.brokers >= all_brokers else THREADS):
                 largest = min(2 * arm.brokers, all_brokers)
-                spaces.put(new_annealing_scratch(self._columns, candidates, largest))
+                spaces.put(new_annealing_scratch(c, candidates, largest))
             found = self._workspaces[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
         return found
 

@@ -17,6 +17,7 @@ from solver.kernels.node_bound import Configurations
 from solver.kernels.problem_arrays import NO_BUDGET, Columns, sum_loads_at
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
+from solver.search.budget_prices import units
 from solver.search.dual import PRICED_BUDGETS, Relaxation
 
 MOST_PRICED: Final = 2_000_000
@@ -78,7 +79,8 @@ def price_configurations(
     rf = int(c.rf[rows[0]])
     sets = np.array([*combinations(range(len(c.scale)), rf)], np.int64)
     may = _allowed(problem, c, rows, sets)
-    price, paid, priced = _costs(problem, c, r, rows, sets)
+    new, other = _changes(problem, rows, sets)
+    price, priced = _costs(problem, c, r, rows, sets, new, other)
     reduced = np.where(may, priced, np.inf).reshape(len(rows), -1)
     least = reduced.min(axis=1, keepdims=True)
     if not np.isfinite(least).all():
@@ -97,6 +99,7 @@ def price_configurations(
     found = reduced[row, which]
     cheapest = [start[i] + int(found[start[i] : start[i + 1]].argmin()) for i in range(len(rows))]
     brokers, costs = _leader_first(chosen, leader), price.reshape(len(rows), -1)[row, which]
+    used = c.bytes_[rows][row], new[row, which // rf], other[row, which // rf, leader]
     others = np.ones(len(c.home), np.bool_)
     others[rows] = False
     fixed = sum_loads_at(c, np.flatnonzero(others), c.home[others]) - 1.0
@@ -106,8 +109,8 @@ def price_configurations(
         brokers=brokers,
         reduced=found,
         price=costs,
-        charged=paid[0].reshape(len(rows), -1)[row, which],
-        full_surcharge=paid[1].reshape(len(rows), -1)[row, which],
+        charged=_charged(r.budget_prices, *used),
+        full_surcharge=_charged(_surcharge(problem, c, r), *used),
         cheapest=np.array(cheapest, np.int64),
         loads=_linked(c, rows, start, brokers, costs),
         fixed=(np.where(c.holding[:, None], fixed, 0.0) * np.sqrt(c.weight)).ravel(),
@@ -144,38 +147,46 @@ def _allowed(problem: Problem, c: Columns, rows: Ints, sets: Ints) -> Bools:
     return found
 
 
+def _changes(problem: Problem, rows: Ints, sets: Ints) -> tuple[Ints, Bools]:
+    """(R, S) new replicas, and (R, S, rf) whether another leader leads."""
+    home = problem.home[rows]
+    new = np.zeros((len(rows), len(sets)), np.int64)
+    for k in range(sets.shape[1]):
+        new += ~home[:, sets[:, k]]
+    other: Bools = sets[None] != problem.leader[rows, None, None]
+    return new, other
+
+
 def _costs(
-    problem: Problem, c: Columns, r: Relaxation, rows: Ints, sets: Ints
-) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-    """(R, S, rf) cost of the change, `charged` and `full_surcharge`, cost with the priced loads."""
+    problem: Problem, c: Columns, r: Relaxation, rows: Ints, sets: Ints, new: Ints, other: Bools
+) -> tuple[Floats, Floats]:
+    """(R, S, rf) cost of the change, budgets included, and that with the priced loads."""
     q = r.prices * c.scale
     follow, led = (np.zeros((len(rows), len(q))) for _ in range(2))
     for d in range(q.shape[1]):
         follow += c.follow[rows, d, None] * q[:, d]
         led += (c.lead[rows, d] - c.follow[rows, d])[:, None] * q[:, d]
-    home = problem.home[rows]
-    new = np.zeros((len(rows), len(sets)), np.int64)
     held = np.zeros(new.shape)
     for k in range(sets.shape[1]):
-        new += ~home[:, sets[:, k]]
         held += follow[:, sets[:, k]]
-    other = sets[None] != problem.leader[rows, None, None]
     paid = np.maximum(0, new - problem.may.least_new[rows][:, None])
-    of_replica, of_leader = problem.costs.replica[rows], problem.costs.leader
-    price = (paid * of_replica[:, None])[:, :, None] + of_leader * other
+    price = (paid * problem.costs.replica[rows, None])[:, :, None] + problem.costs.leader * other
+    if r.budget_prices.any():
+        price += _charged(r.budget_prices, c.bytes_[rows, None, None], new[:, :, None], other)
+    return price, price + held[:, :, None] + led[:, sets]
 
-    def for_budgets(prices: Floats) -> Floats:
-        of_row = prices[0] + prices[1] * c.bytes_[rows]
-        found: Floats = (new * of_row[:, None])[:, :, None] + prices[2] * other
-        return found
 
-    charged = for_budgets(r.budget_prices)
+def _charged(prices: Floats, size: Ints, new: Ints, other: Bools) -> Floats:
+    """What changes pay for budgets at these prices, by the bytes of a replica."""
+    found: Floats = (prices[0] + prices[1] * size) * new + prices[2] * other
+    return found
+
+
+def _surcharge(problem: Problem, c: Columns, r: Relaxation) -> Floats:
+    """(3,) prices of budgets that have a limit, no lower than the cost of a change."""
+    costs = np.array([r.unpriced, r.unpriced, problem.costs.leader]) / units(r)
     limited = c.budgets[: len(PRICED_BUDGETS)] != NO_BUDGET
-    size = max(1.0, float(np.median(c.bytes_[rows])))
-    costs = np.array([r.unpriced, r.unpriced / size, of_leader])
-    surcharge = for_budgets(np.where(limited, np.maximum(costs, r.budget_prices), 0.0))
-    price += charged
-    return price, (charged, surcharge), price + held[:, :, None] + led[:, sets]
+    return np.where(limited, np.maximum(costs, r.budget_prices), 0.0)
 
 
 def _home_of(c: Columns, rows: Ints, sets: Ints) -> Ints:
