@@ -67,9 +67,11 @@ def policy(limits: AutoLimits = EAGER, **others: Any) -> TrialPolicy:
 
 def test_a_skewed_cluster_is_balanced_and_then_left_alone() -> None:
     outcome = try_policy(policy(), trial(skewed(), 6))
-    assert outcome.runs >= 1
+    untouched = try_policy(policy(triggers=EVERY_TRIGGER_OFF), trial(skewed(), 1))
+    assert outcome.runs == 1
     assert outcome.moves > 0
-    assert outcome.hours[-1].imbalance < 0.5 * outcome.worst.imbalance
+    assert outcome.hours[-1].imbalance < 0.01 * untouched.imbalance
+    assert [hour.outside for hour in outcome.hours[1:]] == [0.0] * 5
     assert outcome.worst.at_ms == MIDNIGHT_MS
     assert outcome.hours[-1].at_ms == MIDNIGHT_MS + 5 * 3_600_000
     assert len(outcome.hours) == 6
