@@ -21,7 +21,7 @@ import psutil
 from benchmarks.machine import processor
 from benchmarks.sections import table
 from control.loop.cleanup_schedule import CleanupSchedule
-from executor.journal.journal_index import FILE, index_of
+from executor.journal.journal_index import FILE, index_of, new_run_id
 from executor.journal.left_settings import left_settings
 from executor.journal.records import JournalEnd, sealed
 from executor.journal.run_history import (
@@ -32,7 +32,7 @@ from executor.journal.run_history import (
     unfinished,
     usage_since,
 )
-from executor.journal.run_journal import PLAN_SUFFIX, SUFFIX, new_run_id
+from executor.journal.run_journal import PLAN_SUFFIX, SUFFIX
 from executor.throttle.quota import ThrottleSettings
 from model.files import canonical
 from model.plan.plan import Move, Plan

@@ -24,6 +24,7 @@ from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
+from executor.journal.journal_index import new_run_id
 from executor.journal.lease import LeaseSettings
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.retention import Retention, prune
@@ -36,7 +37,7 @@ from executor.journal.run_history import (
     undone_run,
     unfinished,
 )
-from executor.journal.run_journal import CORDON, HASH_DIGITS, Action, RunJournal, new_run_id
+from executor.journal.run_journal import CORDON, HASH_DIGITS, Action, RunJournal
 from executor.platforms.automq_balancer import BalancerReads
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.cordons import (

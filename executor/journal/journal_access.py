@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executor.journal.archive import Archive
+from executor.journal.journal_index import new_run_id
 from executor.journal.lock import sole_writer
-from executor.journal.run_journal import Action, RunJournal, new_run_id
+from executor.journal.run_journal import Action, RunJournal
 from executor.timing import Timing
 from model.plan.plan import Plan
 from model.run import JournalEvent, RunState

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -108,6 +109,8 @@ class JournalIndex:
         """Positions of the files of runs that are not known to be done."""
         self._listed: tuple[int, int] | None = None
         """Mark of the folder when it was listed; None where it may have changed since."""
+        self._last_id = ""
+        """The newest id that was listed, those of other changes included."""
         self._by_run: tuple[list[JournalFile], dict[str, str]] | None = None
         """The cluster of each run, for this list of files."""
         self._compared_s: float | None = None
@@ -129,6 +132,13 @@ class JournalIndex:
                 # No entry has come or gone since the folder was listed.
                 return [file.run_id for file in self._files]
         return [run_id for run_id in journal_ids(self._folder) if not is_action(run_id)]
+
+    def last_id(self) -> str:
+        """The id of the newest run or other change; empty without any."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._listed is not None and self._mark()[0] == self._listed:
+                return self._last_id
+        return next(reversed(journal_ids(self._folder)), "")
 
     def recent(self, cluster_id: str, since_ns: int, read: Callable[[str], T]) -> list[T]:
         """What `read` finds in each journal that changed since, oldest first, by its run id.
@@ -216,7 +226,9 @@ class JournalIndex:
         since_ns = now_ns - saved.compared_ns
         is_believed = is_recent or (compared_s is None and 0 <= since_ns < _BELIEVED_NS)
         believed = {file.run_id: file for file in saved.done} if is_believed else {}
-        self._files = list(_files(self._folder, believed))
+        inodes = journal_inodes(self._folder)
+        self._last_id = next(reversed(inodes), "")
+        self._files = list(_files(self._folder, inodes, believed))
         self._undone = [at for at, file in enumerate(self._files) if file not in saved.done]
         self._listed = mark if age_ns > _CALM_NS else None
         if not is_recent:
@@ -382,9 +394,22 @@ def index_of(folder: Path) -> JournalIndex:
         return found
 
 
-def _files(folder: Path, believed: Mapping[str, JournalFile]) -> Iterator[JournalFile]:
+def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
+    """Return an unused run id, such as `r00000042-20260102T030405678-1a2b3c4d`.
+
+    The number counts the journals in the folder, of all clusters. Older ids without it
+    start with the time, and sort first.
+    """
+    number = 1 + order(index_of(journal_dir).last_id())[0]
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    stamp = f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}"
+    return f"r{number:08d}-{stamp}-{kind}"
+
+
+def _files(
+    folder: Path, inodes: Mapping[str, int], believed: Mapping[str, JournalFile]
+) -> Iterator[JournalFile]:
     """The journals of runs, oldest first; the file system is not asked about those believed."""
-    inodes = journal_inodes(folder)
     if not inodes:
         return
     # Names relative to the folder are found faster.

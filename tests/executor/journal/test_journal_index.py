@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.journal import journal_index, run_history, run_journal
-from executor.journal.journal_index import FILE, JournalIndex
+from executor.journal.journal_index import FILE, JournalIndex, new_run_id
 from executor.journal.records import JournalContent
 from executor.journal.run_history import (
     facts_of,
@@ -30,7 +30,6 @@ from executor.journal.run_journal import (
     SUFFIX,
     RunJournal,
     journal_inodes,
-    new_run_id,
     plan_path,
     run_path,
     run_paths,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.executor import Executor
+from executor.journal.journal_index import new_run_id
 from executor.journal.retention import NEWEST, Pruned, Retention, prune
 from executor.journal.run_history import past_run, unfinished
 from executor.journal.run_journal import (
@@ -17,7 +18,6 @@ from executor.journal.run_journal import (
     Action,
     RunJournal,
     journal_ids,
-    new_run_id,
     run_path,
 )
 from executor.run.operator_control import Steering

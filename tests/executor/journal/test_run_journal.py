@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from executor.journal.journal_index import new_run_id
 from executor.journal.records import JournalEnd, sealed
 from executor.journal.run_history import (
     past_run,
@@ -17,7 +18,7 @@ from executor.journal.run_history import (
     unfinished,
     usage_since,
 )
-from executor.journal.run_journal import RunJournal, new_run_id, plan_path, run_path, run_paths
+from executor.journal.run_journal import RunJournal, plan_path, run_path, run_paths
 from executor.timing import Timing
 from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState
@@ -144,7 +145,7 @@ def test_runs_are_numbered_above_all_that_are_there(tmp_path: Path) -> None:
     assert new_run_id(tmp_path, 1_800_000_000_123, "1a2b3c4d") == (
         "r00000001-20270115T080000123-1a2b3c4d"
     )
-    for name in ("20991231T000000000-1a2b3c4d.jsonl", "r00000041-x.plan.json"):
+    for name in ("20991231T000000000-1a2b3c4d.jsonl", "r00000041-x.jsonl"):
         (tmp_path / name).touch()
     assert new_run_id(tmp_path, 0, "elect") == "r00000042-19700101T000000000-elect"
 
