@@ -3,6 +3,7 @@
 Small problems are planned without compiling anything: see `interpreted`.
 """
 
+import gc
 import hashlib
 import logging
 from collections.abc import Iterator
@@ -32,20 +33,33 @@ Array = NDArray[Any]
 
 
 class _Wait(event.Listener):
-    """Logs once why a plan has to wait, when a loop must be compiled."""
+    """Logs once why a plan has to wait, when a loop must be compiled, and makes the wait shorter.
+
+    Numba compiles under a lock, a loop within the loop that calls it.
+    """
 
     def __init__(self) -> None:
         self.cached = True
         self._announced = False
+        self._depth = 0
+        self._thresholds = (0, 0, 0)
 
     def on_start(self, _event: Any) -> None:
         """Log the wait at the first loop that is not in the cache on disk."""
         if not self._announced:
             self._announced = True
             log.warning(ONCE if self.cached else ALWAYS)
+        if self._depth == 0:
+            # An eighth of the time was spent to look for garbage among what numba keeps.
+            self._thresholds = gc.get_threshold()
+            gc.set_threshold(100 * self._thresholds[0], *self._thresholds[1:])
+        self._depth += 1
 
     def on_end(self, _event: Any) -> None:
-        """Do nothing when a loop is compiled; numba requires the method."""
+        """Collect garbage as before."""
+        self._depth -= 1
+        if self._depth == 0:
+            gc.set_threshold(*self._thresholds)
 
 
 _wait = _Wait()

@@ -105,9 +105,11 @@ class Relaxation:
         """(B, K) prices to begin with; None for those at the deviations."""
         self.work = 0.0
         """Work units spent."""
-        q = unit_prices(c, 2.0 * c.weight * self.v)
-        self.impossible = not place_forced_rows(c, self.masses, self.v, q, self.scratch)
+        self.impossible = False
         """A row that must move has nowhere to go."""
+        if c.forced.any():
+            q = unit_prices(c, 2.0 * c.weight * self.v)
+            self.impossible = not place_forced_rows(c, self.masses, self.v, q, self.scratch)
         self.uncharged = c
         """The columns without prices of budgets."""
 

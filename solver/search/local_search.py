@@ -292,7 +292,8 @@ def _evacuate_forced(local: LocalSearch) -> bool:
         return True
     c, scratch = local.columns, local.relaxation.scratch
     rows = largest_first(c, np.flatnonzero(c.forced))
-    if place_forced(c, local.state, rows, scratch):
+    # Loops that have nothing to do need not be compiled.
+    if not len(rows) or place_forced(c, local.state, rows, scratch):
         return True
     local.state = new_state(c, c.home)
     return bool(place_forced(frugal(c), local.state, rows, scratch))
