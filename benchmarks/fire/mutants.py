@@ -334,6 +334,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "a task is written over what others wrote": (
         "tasks are written under the lease, which one host holds"
     ),
+    "settings that earlier runs have left stay": "they are restored at the end of the run as well",
     "a plan is not checked before its run": "every plan fits its world as its run begins",
     "limits of --auto are not checked": (
         "a plan has the limits among its goals, and one that exceeds them is refused as invalid"
