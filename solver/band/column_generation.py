@@ -11,7 +11,7 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.band.load_prices import BandDual
 from solver.band.lp import BandProgram, LinearSolution
 from solver.band.row_placements import Placements, describe
-from solver.kernels.problem_arrays import prices_in_file
+from solver.band.row_sample import RowSample
 from solver.search.search import Search
 
 log = logging.getLogger("plimsoll.solver")
@@ -20,7 +20,7 @@ MOST_ROUNDS: Final = 300
 MOST_NEW: Final = 1_000
 """Columns that one round may add: those of least reduced cost; more for rows that must move."""
 SHARE: Final = 0.7
-"""Share of the remaining work for column generation: everything else depends on its prices."""
+"""Share of the work left for column generation: everything else depends on its prices."""
 STABILISATION: Final = 0.5
 """Weight of the best prices in those priced next: pure LP prices oscillate (Wentges, 1997)."""
 CLOSE: Final = 1e-5
@@ -77,7 +77,7 @@ class GeneratedColumns:
 class ColumnGeneration:
     """A restricted master program, and the columns it has (Dantzig and Wolfe, 1960)."""
 
-    def __init__(self, search: Search, dual: BandDual) -> None:
+    def __init__(self, search: Search, dual: BandDual | RowSample) -> None:
         self._search, self._dual, c = search, dual, dual.columns
         self._balanced: Bools = c.scale > 0
         self._place = np.full(c.scale.shape, -1, np.int64)
@@ -90,6 +90,7 @@ class ColumnGeneration:
             high=band - home,
             excess_price=self._excess_prices(),
             must_move=c.forced,
+            copies=dual.copies,
         )
         self._row: list[Ints] = []
         self._at: list[Ints] = []
@@ -100,18 +101,23 @@ class ColumnGeneration:
         """Work units of early plans."""
 
     def run(
-        self, plan_early: PlanEarly | None = None, start: Ints | None = None
+        self,
+        plan_early: PlanEarly | None = None,
+        start: Ints | None = None,
+        prices: Floats | None = None,
+        share: float = SHARE,
+        close: float = CLOSE,
     ) -> GeneratedColumns:
-        """Generate columns until nothing is gained, or until its share of the work is done.
+        """Generate columns until the gap is close to 0, or until a share of the work left is done.
 
-        That share is `SHARE`; the work is charged. Proves the bound in the search. Every row
-        needs an allowed placement: `BandDual.value` must be finite. `plan_early`, if given, is
-        called on large clusters, where this takes long. `start`, (n, M) brokers, leader first,
-        gives the first columns: far outside the bands, prices alone send all rows to the same
-        few brokers, round after round.
+        `close` is a share of the program's value. The work is charged. Every row needs an allowed
+        placement: `value` of the dual must be finite. `plan_early`, if given, is called on large
+        clusters, where this takes long. `start`, (n, M) brokers, leader first, gives the first
+        columns, and (B, K) `prices` the next ones: far outside the bands, the usual first prices
+        send all rows to the same few brokers, round after round.
         """
         search, dual = self._search, self._dual
-        prices = self._first_prices()
+        prices = self._first_prices() if prices is None else prices
         best = GeneratedColumns(
             bound=-np.inf,
             prices=prices,
@@ -122,7 +128,7 @@ class ColumnGeneration:
         )
         self._begin(dual.columns.home if start is None else start)
         trial, row_prices = prices, None
-        enough = (1 - SHARE) * search.work_left
+        enough = (1 - share) * search.work_left
         for _ in range(MOST_ROUNDS):
             self._try(best, trial)
             added = self._add(prices, row_prices)
@@ -137,7 +143,7 @@ class ColumnGeneration:
             if search.stops() or search.work_left <= enough:
                 break
             value = solution.objective - dual.refund
-            if value - best.bound <= CLOSE * max(1.0, abs(value)):
+            if value - best.bound <= close * max(1.0, abs(value)):
                 if not self._raise_price(solution):
                     break
             elif not added and row_prices is not None:
@@ -147,11 +153,6 @@ class ColumnGeneration:
         best.rounded = self._rounded()
         if self._row:
             best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
-        search.prove_by_prices(best.bound, prices_in_file(search.problem, best.prices))
-        if best.bound < 0.0:
-            # Without prices, what rows must change remains: such as leaders on dead brokers.
-            nothing = np.zeros(best.prices.shape)
-            search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
         return best
 
     def _begin(self, start: Ints) -> None:
@@ -217,14 +218,15 @@ class ColumnGeneration:
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
         before = self._program.iterations
         try:
-            solution = self._program.solve(most, self._search.stops)
+            return self._program.solve(most, self._search.stops)
         except ArithmeticError as exc:
-            if not self._search.over():
-                log.warning("the band's bound is not the best: %s", exc)
-            return None
-        steps = self._program.iterations - before
-        self._search.work += (WORK_OF_STEP * steps + WORK_OF_READING) * rows
-        return solution
+            failed = exc
+        finally:
+            steps = self._program.iterations - before
+            self._search.work += (WORK_OF_STEP * steps + WORK_OF_READING) * rows
+        if not self._search.over():
+            log.warning("the band's bound is not the best: %s", failed)
+        return None
 
     def _rounded(self) -> Ints:
         """(n, M) each row on its largest share; at home where no share is large enough."""
@@ -265,7 +267,7 @@ class ColumnGeneration:
         return outside * price * self._balanced
 
 
-def first_excess_price(dual: BandDual) -> float:
+def first_excess_price(dual: BandDual | RowSample) -> float:
     """Return a price of excess, in units of F per mean load: average moves end it for less.
 
     If it is too low, columns generated while excess is cheap are of little use later; if it

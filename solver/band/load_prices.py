@@ -40,6 +40,8 @@ class BandDual:
         """(n, M) the cheapest placement of each row at the last prices."""
         self.least: Floats = np.zeros(len(self.best))
         """(n,) its cost."""
+        self.copies: Floats = np.ones(len(self.best))
+        """(n,) how often each row counts."""
         self.refund = math.fsum(problem.costs.refund.tolist())
         """Refund of forced moves, in units of F; already subtracted in `value`."""
         self._scratch = new_pricing_scratch(self.columns)

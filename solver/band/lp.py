@@ -38,10 +38,13 @@ class BandProgram:
     """A program of m sums to be kept in bands, and n rows to be placed.
 
     `low` and `high` are (m,) limits of each sum's shift, `excess_price` is (m,) prices of one
-    unit outside, and `must_move` (n,): rows that may not stay at home.
+    unit outside, `must_move` (n,): rows that may not stay at home, and `copies` (n,): how often
+    a row is there.
     """
 
-    def __init__(self, low: Floats, high: Floats, excess_price: Floats, must_move: Bools) -> None:
+    def __init__(
+        self, low: Floats, high: Floats, excess_price: Floats, must_move: Bools, copies: Floats
+    ) -> None:
         self.size = len(low) + len(must_move)
         """Number of constraints."""
         self.iterations = 0
@@ -62,7 +65,8 @@ class BandProgram:
                 band.SetCoefficient(excess, sign)
                 self._excess.append(excess)
         self._rows = [
-            self._solver.RowConstraint(float(must), 1.0, "") for must in must_move.tolist()
+            self._solver.RowConstraint(least, most, "")
+            for least, most in zip((must_move * copies).tolist(), copies.tolist(), strict=True)
         ]
         self.price_excess(excess_price)
         self._solver.Objective().SetMinimization()
@@ -106,10 +110,10 @@ class BandProgram:
                 break
             self.iterations += steps
             status = self._solver.Solve()
+        self.iterations += self._solver.Iterations()
         self._solved = status == pywraplp.Solver.OPTIMAL
         if not self._solved:
             raise ArithmeticError(f"the linear program ends with status {status}")
-        self.iterations += self._solver.Iterations()
         found = self._values()
         duals = np.array(found.dual_value, np.float64)
         return LinearSolution(
@@ -126,7 +130,7 @@ class BandProgram:
         return found
 
     def shares(self) -> Floats:
-        """Return the (columns,) share, 0 to 1, of each placement in the last optimum.
+        """Return the (columns,) share of each placement in the last optimum, 0 to a row's copies.
 
         Columns are in the order in which they were added; empty before the first optimum.
         """

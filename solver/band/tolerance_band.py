@@ -14,7 +14,9 @@ from solver.band.candidates import BandCandidates, all_pairs
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
+from solver.band.row_sample import WORTH, RowSample, size_of
 from solver.cpsat.model import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
+from solver.kernels.problem_arrays import prices_in_file
 from solver.problem.problem import Problem
 from solver.search.search import Search
 
@@ -35,16 +37,14 @@ MODEL_SHARE: Final = 0.3
 WORK_OF_CANDIDATE: Final = 1e-7
 """Work units for the reduced costs of one pair of row and broker; measured."""
 
-EARLY_LEAST_WORK: Final = 10.0
-"""Smallest search budget with early plans: they take some 2 work units each."""
-
 COUNTED: Final = frozenset({Count.REPLICAS, Count.LEADERS})
 """Measures to which all partitions contribute alike."""
 MOST_UNPRICED_PAIRS: Final = 5_000_000
 """Rows x brokers up to which all pairs are listed: 16 bytes each."""
-MOST_WAY_ROWS: Final = 5_000
-"""Rows up to which the linear program begins with a way inside the bands: with more, short
-annealing ends far from a good one, and the program takes longer with it."""
+SAMPLE_SHARE: Final = 0.3
+"""Share of the work left for the linear program of a sample."""
+SAMPLE_CLOSE: Final = 0.02
+"""Share of its value that its gap may keep."""
 
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
@@ -81,11 +81,14 @@ def solve_by_prices(search: Search) -> None:
         # Some row has no allowed placement.
         search.infeasible = True
         return
-    plan_early, start = None, dual.columns.home
-    if search.limits.work >= EARLY_LEAST_WORK:
-        plan_early = partial(_plan_early, search, dual)
+    start, prices = dual.columns.home, None
+    if dual.columns.forced.any() or (np.abs(dual.home) > dual.tolerance).any():
         start = _plan_without_prices(search, dual)
-    generated = ColumnGeneration(search, dual).run(plan_early, start)
+        if len(start) >= WORTH * size_of(len(dual.home)):
+            start, prices = _plan_by_sample(search, dual, start)
+    plan_early = partial(_plan_early, search, dual)
+    generated = ColumnGeneration(search, dual).run(plan_early, start, prices)
+    _prove(search, dual, generated)
     lift = _find_lift(dual, generated.prices)
     search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
@@ -110,9 +113,32 @@ def _plan_without_prices(search: Search, dual: BandDual) -> Ints:
     annealing = BandAnnealing(search, dual, np.zeros(dual.home.shape), home)
     if COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist()):
         annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
-    elif len(home) <= MOST_WAY_ROWS:
+    else:
         return annealing.way_inside(all_pairs(problem), first_excess_price(dual))
     return home
+
+
+def _plan_by_sample(search: Search, dual: BandDual, start: Ints) -> tuple[Ints, Floats]:
+    """Anneal at the prices of a sample of the rows, whose program begins with (n, M) brokers.
+
+    Returns (n, M) brokers and (B, K) prices to begin the whole linear program with.
+    """
+    sample = RowSample(dual)
+    program = ColumnGeneration(search, sample)
+    prices = program.run(start=start[sample.rows], share=SAMPLE_SHARE, close=SAMPLE_CLOSE).prices
+    dual.value(prices)
+    annealing = BandAnnealing(search, dual, prices, dual.best.copy())
+    annealing.run(_candidates(search, dual, prices), REACHES[1] * search.problem.costs.move)
+    return annealing.best(), prices
+
+
+def _prove(search: Search, dual: BandDual, generated: GeneratedColumns) -> None:
+    """Prove the bound of the linear program."""
+    search.prove_by_prices(generated.bound, prices_in_file(search.problem, generated.prices))
+    if generated.bound < 0.0:
+        # Without prices, what rows must change remains: such as leaders on dead brokers.
+        nothing = np.zeros(generated.prices.shape)
+        search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
 
 
 def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:

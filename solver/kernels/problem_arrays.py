@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from model.snapshot.snapshot import Count
-from solver.kernels.compiled import Array, by_reference, linked
+from solver.kernels.compiled import Array, by_reference, changed, linked
 from solver.problem.co_location import RackMode
 from solver.problem.placement import Placement, topic_totals
 from solver.problem.problem import CAPACITY_SLACK, Problem
@@ -102,6 +102,13 @@ class Columns(NamedTuple):
     """(B,) brokers that may keep load."""
 
 
+_BY_ROW: Final = (
+    *("home", "rf", "lead", "follow", "price", "free", "led", "stays", "forced", "displaced"),
+    *("group", "leads_on", "limit_lead", "limit_follow", "bytes_", "topic"),
+)
+"""Columns with an entry for each row."""
+
+
 def find_columns(problem: Problem) -> Columns:
     """Convert a problem to the arrays for compiled loops; rows keep their order.
 
@@ -161,6 +168,18 @@ def find_columns(problem: Problem) -> Columns:
         holding=may.holding,
     )
     return linked(record)
+
+
+def columns_of(c: Columns, rows: Array) -> Columns:
+    """Return the columns of (m,) rows alone, in this order; what is not by row stays."""
+    parts = {name: getattr(c, name)[rows] for name in _BY_ROW}
+    for start, flat in (("barred_start", "barred"), ("barred_leader_start", "barred_leader")):
+        first = getattr(c, start)
+        counts = first[rows + 1] - first[rows]
+        own = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        at = np.arange(own[-1]) + np.repeat(first[rows] - own[:-1], counts)
+        parts |= {start: own, flat: getattr(c, flat)[at]}
+    return changed(c, **parts)
 
 
 def unit_prices(c: Columns, pi: Array) -> Array:
