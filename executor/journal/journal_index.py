@@ -230,7 +230,8 @@ class JournalIndex:
         self._last_id = next(reversed(inodes), "")
         self._files = list(_files(self._folder, inodes, believed))
         self._undone = [at for at, file in enumerate(self._files) if file not in saved.done]
-        self._listed = mark if age_ns > _CALM_NS else None
+        # A folder that cannot be listed looks empty.
+        self._listed = mark if inodes and age_ns > _CALM_NS else None
         if not is_recent:
             self._compared_s = now_s
         if not is_believed:

@@ -1,5 +1,6 @@
 """The index of journals: it never changes an answer, whatever becomes of it."""
 
+import errno
 import os
 import time
 from collections.abc import Sequence
@@ -479,3 +480,20 @@ def test_a_deleted_run_does_not_give_its_number_away(tmp_path: Path) -> None:
     for run_id in RUNS[:-1]:
         run_path(tmp_path, run_id).unlink()
     assert new_run_id(tmp_path, 0, "bbbbbbbb").startswith("r00000006-")
+
+
+def test_a_folder_that_cannot_be_listed_gives_no_number_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run_id in RUNS:
+        write(tmp_path, run_id, *DONE)
+    os.utime(tmp_path, (LONG_AGO_S, LONG_AGO_S))
+
+    def failing(_: object) -> object:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", failing)
+        assert journal_index.index_of(tmp_path).files() == []
+    assert new_run_id(tmp_path, 0, "bbbbbbbb").startswith("r00000006-")
+    assert len(journal_index.index_of(tmp_path).files()) == len(RUNS)
