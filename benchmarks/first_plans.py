@@ -60,7 +60,7 @@ def plan(name: str) -> None:
 
 
 def measure_once(name: str, cache: Path) -> tuple[float, float, int]:
-    """Plan in a process with a cache folder; return its CPU seconds and the loops cached.
+    """Plan in a process with a cache folder; return its CPU seconds and the number of loops cached.
 
     The seconds are those until the first plan was offered, and those until the end.
     """
@@ -92,8 +92,8 @@ def main() -> None:
         plan(name)
         return
     head = (
-        *("instance", "first plan offered", "next time", "compiling"),
-        *("first plan ready", "next time", "compiling", "loops"),
+        *("instance", "first plan offered", "offered next time", "compiling until offered"),
+        *("first plan ready", "ready next time", "compiling until ready", "loops"),
     )
     found = table(head, [row(name) for name in NAMES])
     words = (

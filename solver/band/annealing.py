@@ -51,8 +51,12 @@ HOME_STEPS: Final = 400_000
 """Its steps, at most."""
 HOME_EFFORT: Final = 150
 """Its steps per row."""
+HOME_SHARE: Final = 0.5
+"""Its share of the work left, at most."""
 WAY_EFFORT: Final = 10
 """Steps per row for a way inside the bands, not a short one."""
+WAY_SHARE: Final = 0.1
+"""Its share of the work left, at most."""
 LEAST_GAIN: Final = 1e-6
 """Share of the cost of a move by which a better placement must gain."""
 EVEN_SHARE: Final = 0.05
@@ -79,10 +83,14 @@ class BandAnnealing:
         self._work_of_try = WORK_OF_TRY * float(1 + dual.columns.home.shape[1])
         self._most = max(FIRST_STEPS, FIRST_EFFORT * len(start))
         """Steps of a phase, besides `STEPS`."""
+        self._end = math.inf
+        """Work of the search at which the present run is to end."""
         self._runs = 0
 
-    def run(self, candidates: BandCandidates, reach: float) -> None:
+    def run(self, candidates: BandCandidates, reach: float, share: float = 1.0) -> None:
         """Anneal over the pairs of row and broker up to a reduced cost, in units of F.
+
+        It may take a share of the work left, but for work that is not done by steps.
 
         Offers allowed placements to the search. Starts from the incumbent, or in the
         first run from the start given; if the incumbent has excess left, a last phase also
@@ -90,6 +98,7 @@ class BandAnnealing:
         is over.
         """
         price = self._search.problem.costs.move
+        self._end = self._search.work + share * self._search.work_left
         at = self._at if self._runs == 0 else self.best()
         pairs = candidates.pairs(reach)
         for phase in PHASES:
@@ -109,8 +118,9 @@ class BandAnnealing:
     ) -> Ints:
         search, (hot, cold, steep) = self._search, phase
         most = np.minimum(self._dual.most, steep * self._steepest)
-        left = math.ceil(search.work_left / self._work_of_try)
-        steps = min(STEPS, self._most, left, effort * len(pairs[0]))
+        left = min(search.work_left, self._end - search.work)
+        most_steps = math.ceil(max(0.0, left) / self._work_of_try)
+        steps = min(STEPS, self._most, most_steps, effort * len(pairs[0]))
         heat = search.problem.costs.move * _cooling(hot, cold)
         at = self._anneal(at, pairs, (most, self._level), heat, steps)
         placement = self._dual.allowed(at)
@@ -124,7 +134,7 @@ class BandAnnealing:
         `excess_price` is what a deviation of one mean load outside the band costs at first, in
         units of F. Charges its work, and ends early where the search is over.
         """
-        steps = min(HOME_STEPS, HOME_EFFORT * len(self._at))
+        steps = min(HOME_STEPS, HOME_EFFORT * len(self._at), self._affordable(HOME_SHARE))
         for at in self._from_home(pairs, excess_price, steps):
             placement = self._dual.allowed(at)
             if placement is not None:
@@ -133,11 +143,18 @@ class BandAnnealing:
     def way_inside(self, pairs: tuple[Ints, Ints], excess_price: float) -> Ints:
         """Return (n, M) brokers, leader first, that a short annealing without prices reaches.
 
-        As `run_without_prices`, but nothing is offered, and rules may be broken.
+        As `run_without_prices`, but nothing is offered, and rules may be broken. The start where
+        that takes more than its share of the work left.
         """
         steps = WAY_EFFORT * len(self._at)
+        if steps > self._affordable(WAY_SHARE):
+            return self._at
         *_, reached = self._at, *self._from_home(pairs, excess_price, steps)
         return reached
+
+    def _affordable(self, share: float) -> int:
+        """Return the number of steps that a share of the work left pays for."""
+        return int(share * self._search.work_left / self._work_of_try)
 
     def _from_home(
         self, pairs: tuple[Ints, Ints], excess_price: float, steps: int

@@ -57,6 +57,7 @@ PlanEarly = Callable[[Floats, Ints], None]
 class GeneratedColumns:
     """The bound, its dual prices, the rounded optimum and the columns generated.
 
+    The bound of a sample of rows is an estimate, and its rounded optimum has no meaning.
     B brokers, K weighted dimensions, n rows, m columns.
     """
 
@@ -216,17 +217,18 @@ class ColumnGeneration:
         """The optimum; None where the solver fails, so that what is proved has to do."""
         rows = max(1, self._program.size)
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
-        before = self._program.iterations
+        if most <= 0:
+            return None
+        before, solution, failed = self._program.iterations, None, ""
         try:
-            return self._program.solve(most, self._search.stops)
+            solution = self._program.solve(most, self._search.stops)
         except ArithmeticError as exc:
-            failed = exc
-        finally:
-            steps = self._program.iterations - before
-            self._search.work += (WORK_OF_STEP * steps + WORK_OF_READING) * rows
-        if not self._search.over():
-            log.warning("the band's bound is not the best: %s", failed)
-        return None
+            failed = str(exc)
+        steps = self._program.iterations - before
+        self._search.work += (WORK_OF_STEP * steps + WORK_OF_READING) * rows
+        if failed and not self._search.over():
+            log.warning("prices for the bands are not the best: %s", failed)
+        return solution
 
     def _rounded(self) -> Ints:
         """(n, M) each row on its largest share; at home where no share is large enough."""

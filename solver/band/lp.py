@@ -39,7 +39,7 @@ class BandProgram:
 
     `low` and `high` are (m,) limits of each sum's shift, `excess_price` is (m,) prices of one
     unit outside, `must_move` (n,): rows that may not stay at home, and `copies` (n,): how often
-    a row is there.
+    each row counts.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """A sample of the rows, whose linear program has nearly the same prices in a fraction of the time.
 
-The largest rows are in it, and of the others every so many, each of which then counts that often:
-by leader and size, so that every broker's load is represented.
+The largest rows are in it, and every s-th of the others, by leader and size, which then counts s
+times: so every broker's load is represented. Rows that may not change are left out.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ PER_BROKER: Final = 25
 LARGEST: Final = 0.2
 """Share of a sample for the largest rows."""
 WORTH: Final = 2
-"""Rows of the whole, at least, as a multiple of those of a sample that is worth its time."""
+"""A sample is drawn where there are at least this many times its rows."""
 
 
 def size_of(brokers: int) -> int:
@@ -29,8 +29,14 @@ def size_of(brokers: int) -> int:
     return max(LEAST, PER_BROKER * brokers)
 
 
+def is_worth_sampling(dual: BandDual) -> bool:
+    """Whether there are so many rows that a sample of them saves time."""
+    free = int(np.count_nonzero(dual.columns.free))
+    return free >= WORTH * size_of(len(dual.home))
+
+
 class RowSample:
-    """What a linear program needs of a `BandDual`, over a sample of its n rows: m of them."""
+    """What a linear program needs of a `BandDual`, over a sample of m of its n rows."""
 
     def __init__(self, dual: BandDual) -> None:
         self.rows, copies = _drawn(dual)
@@ -49,7 +55,7 @@ class RowSample:
         """Estimate the dual at (B, K) prices, in units of F; fills `best`. It proves nothing."""
         c, q = self.columns, unit_prices(self.columns, prices)
         cheapest_of_all(c, q, self.best, self._least, self._scratch)
-        gained = np.where(c.free, self._least - stay_costs(c, q), 0.0)
+        gained = self._least - stay_costs(c, q)
         here = prices * self.home - self.tolerance * np.abs(prices)
         return float((self.copies * gained).sum() + here.sum())
 
@@ -57,10 +63,11 @@ class RowSample:
 def _drawn(dual: BandDual) -> tuple[Ints, Floats]:
     """(m,) rows, ascending, and how often each counts."""
     c = dual.columns
-    size = np.maximum(c.lead, c.follow).max(axis=1, initial=0.0)
     wanted = size_of(len(c.scale))
+    size = np.maximum(c.lead, c.follow).max(axis=1, initial=0.0)
+    free = np.flatnonzero(c.free)
+    by_size = free[np.argsort(-size[free], kind="stable")]
     certain = round(LARGEST * wanted)
-    by_size = np.argsort(-size, kind="stable")
     largest, others = by_size[:certain], by_size[certain:]
     # By leader, and within each by size, which the sort keeps.
     others = others[np.argsort(c.home[others, 0], kind="stable")]

@@ -14,7 +14,7 @@ from solver.band.candidates import BandCandidates, all_pairs
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
-from solver.band.row_sample import WORTH, RowSample, size_of
+from solver.band.row_sample import RowSample, is_worth_sampling
 from solver.cpsat.model import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
 from solver.kernels.problem_arrays import prices_in_file
 from solver.problem.problem import Problem
@@ -42,7 +42,7 @@ COUNTED: Final = frozenset({Count.REPLICAS, Count.LEADERS})
 MOST_UNPRICED_PAIRS: Final = 5_000_000
 """Rows x brokers up to which all pairs are listed: 16 bytes each."""
 SAMPLE_SHARE: Final = 0.3
-"""Share of the work left for the linear program of a sample."""
+"""Share of the work left for the linear program of a sample, and for annealing at its prices."""
 SAMPLE_CLOSE: Final = 0.02
 """Share of its value that its gap may keep."""
 
@@ -84,7 +84,7 @@ def solve_by_prices(search: Search) -> None:
     start, prices = dual.columns.home, None
     if dual.columns.forced.any() or (np.abs(dual.home) > dual.tolerance).any():
         start = _plan_without_prices(search, dual)
-        if len(start) >= WORTH * size_of(len(dual.home)):
+        if is_worth_sampling(dual) and not search.over():
             start, prices = _plan_by_sample(search, dual, start)
     plan_early = partial(_plan_early, search, dual)
     generated = ColumnGeneration(search, dual).run(plan_early, start, prices)
@@ -113,9 +113,8 @@ def _plan_without_prices(search: Search, dual: BandDual) -> Ints:
     annealing = BandAnnealing(search, dual, np.zeros(dual.home.shape), home)
     if COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist()):
         annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
-    else:
-        return annealing.way_inside(all_pairs(problem), first_excess_price(dual))
-    return home
+        return home
+    return annealing.way_inside(all_pairs(problem), first_excess_price(dual))
 
 
 def _plan_by_sample(search: Search, dual: BandDual, start: Ints) -> tuple[Ints, Floats]:
@@ -128,7 +127,8 @@ def _plan_by_sample(search: Search, dual: BandDual, start: Ints) -> tuple[Ints, 
     prices = program.run(start=start[sample.rows], share=SAMPLE_SHARE, close=SAMPLE_CLOSE).prices
     dual.value(prices)
     annealing = BandAnnealing(search, dual, prices, dual.best.copy())
-    annealing.run(_candidates(search, dual, prices), REACHES[1] * search.problem.costs.move)
+    reach = REACHES[1] * search.problem.costs.move
+    annealing.run(_candidates(search, dual, prices), reach, share=SAMPLE_SHARE)
     return annealing.best(), prices
 
 

@@ -32,10 +32,14 @@ Array = NDArray[Any]
 """Columns of one type each; the type is fixed where they are made, as compiled code requires."""
 
 
+_MOST_THRESHOLD: Final = 2**31 - 1
+"""The largest threshold of Python's garbage collection."""
+
+
 class _Wait(event.Listener):
     """Logs once why a plan has to wait, when a loop must be compiled, and makes the wait shorter.
 
-    Numba compiles under a lock, a loop within the loop that calls it.
+    Numba compiles under a lock, a loop while compiling the loop that calls it.
     """
 
     def __init__(self) -> None:
@@ -50,9 +54,9 @@ class _Wait(event.Listener):
             self._announced = True
             log.warning(ONCE if self.cached else ALWAYS)
         if self._depth == 0:
-            # An eighth of the time was spent to look for garbage among what numba keeps.
-            self._thresholds = gc.get_threshold()
-            gc.set_threshold(100 * self._thresholds[0], *self._thresholds[1:])
+            # An eighth of the time was spent looking for garbage among what numba keeps.
+            self._thresholds = young, *older = gc.get_threshold()
+            gc.set_threshold(min(100 * young, _MOST_THRESHOLD), *older)
         self._depth += 1
 
     def on_end(self, _event: Any) -> None:

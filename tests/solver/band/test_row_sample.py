@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from model.evaluate import evaluate
-from model.goals.goals import SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.band import row_sample, tolerance_band
+from solver.band import row_sample
 from solver.band.column_generation import ColumnGeneration
 from solver.band.load_prices import BandDual
-from solver.band.row_sample import RowSample, size_of
+from solver.band.row_sample import RowSample, is_worth_sampling, size_of
 from solver.kernels.compiled import record_of
 from solver.kernels.problem_arrays import columns_of
 from solver.problem.problem import compile_problem
@@ -75,6 +75,27 @@ def test_columns_of_rows_keep_the_brokers_that_each_is_barred_from() -> None:
     assert found.barred.tolist() == [3, 1, 0, 1, 2, 0]
 
 
+def test_every_column_by_row_has_the_chosen_rows() -> None:
+    c = record_of(dual_of(synthetic(BROKERS, 97, rf=2, seed=7)).columns)
+    chosen = record_of(columns_of(c, np.arange(50)))
+    lengths = {97: 50, 98: 51}
+    for name, column in c._asdict().items():
+        if isinstance(column, np.ndarray) and len(column) in lengths:
+            assert len(getattr(chosen, name)) == lengths[len(column)], name
+
+
+def test_rows_that_may_not_change_are_left_out_of_a_sample() -> None:
+    snapshot = synthetic(BROKERS, 4_000, rf=2, seed=8)
+    names = [topic.name for topic in snapshot.header.topics[:300]]
+    goals = Goals.model_validate(banded().model_dump() | {"excluded_topics": names})
+    dual = BandDual(compile_problem(snapshot, goals))
+    sample = RowSample(dual)
+    assert dual.columns.free[sample.rows].all()
+    assert sample.copies.sum() == pytest.approx(1_000)
+    assert not is_worth_sampling(dual)
+    assert is_worth_sampling(dual_of(snapshot))
+
+
 @pytest.mark.slow
 def test_a_small_budget_suffices_for_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot, goals = synthetic(40, 20_000, rf=2, seed=5), banded()
@@ -82,7 +103,7 @@ def test_a_small_budget_suffices_for_many_partitions(monkeypatch: pytest.MonkeyP
     sampled = solve(snapshot, goals, limits)
     assert sampled.best is not None
     assert evaluate(snapshot, goals, sampled.best.moves).within_band(goals)
-    monkeypatch.setattr(tolerance_band, "WORTH", 1_000_000)
+    monkeypatch.setattr(row_sample, "WORTH", 1_000_000)
     whole = solve(snapshot, goals, limits)
     assert whole.objective is not None
     assert sampled.objective is not None
