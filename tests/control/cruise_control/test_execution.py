@@ -708,8 +708,8 @@ def test_an_order_whose_run_was_interrupted_waits_only_for_a_service_that_resume
     # Keeps the run from being resumed, so that it can be seen what the task waits for.
     PauseFile(tmp_path).write(ServicePause(at_ms=1, by="eve"))
     site = start(resume=resume)
-    before = site.parts.api._settle_at_s
-    site.until(lambda: site.parts.api._settle_at_s > before)
+    # It may have settled while it started, and does so once where nothing is in execution then.
+    site.until(lambda: site.parts.api._settle_at_s > 0.0)
     assert site.statuses() == [status]
     assert site.loop.may_resume == resume
     assert site.executor.plans == []
