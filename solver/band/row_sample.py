@@ -4,6 +4,7 @@ The largest rows are in it, and every s-th of the others, by leader and size, wh
 times: so every broker's load is represented. Rows that may not change are left out.
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -55,9 +56,10 @@ class RowSample:
         """Estimate the dual at (B, K) prices, in units of F; fills `best`. It proves nothing."""
         c, q = self.columns, unit_prices(self.columns, prices)
         cheapest_of_all(c, q, self.best, self._least, self._scratch)
-        gained = self._least - stay_costs(c, q)
+        gained = self.copies * (self._least - stay_costs(c, q))
         here = prices * self.home - self.tolerance * np.abs(prices)
-        return float((self.copies * gained).sum() + here.sum())
+        # A library's sum differs between processors.
+        return math.fsum([*gained.tolist(), *here.ravel().tolist()])
 
 
 def _drawn(dual: BandDual) -> tuple[Ints, Floats]:
