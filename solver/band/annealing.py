@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.band.candidates import BandCandidates
+from solver.band.candidates import BandCandidates, all_pairs
 from solver.band.load_prices import BandDual
 from solver.kernels.band_annealing import anneal_band, evaluate_start, new_band_scratch
 from solver.kernels.move_deltas import new_state
@@ -90,12 +90,10 @@ class BandAnnealing:
     def run(self, candidates: BandCandidates, reach: float, share: float = 1.0) -> None:
         """Anneal over the pairs of row and broker up to a reduced cost, in units of F.
 
-        It may take a share of the work left, but for work that is not done by steps.
-
         Offers allowed placements to the search. Starts from the incumbent, or in the
         first run from the start given; if the incumbent has excess left, a last phase also
-        tries pairs of higher reduced cost. Charges its work, and ends early where the search
-        is over.
+        tries pairs of higher reduced cost. `share` of the work left limits the steps.
+        Charges its work, and ends early where the search is over.
         """
         price = self._search.problem.costs.move
         self._end = self._search.work + share * self._search.work_left
@@ -128,19 +126,19 @@ class BandAnnealing:
             search.offer(placement)
         return at
 
-    def run_without_prices(self, pairs: tuple[Ints, Ints], excess_price: float) -> None:
-        """Anneal from the incumbent over (m,) rows and (m,) brokers; offer allowed placements.
+    def run_without_prices(self, excess_price: float) -> None:
+        """Anneal from the incumbent over all pairs of row and broker; offer allowed placements.
 
         `excess_price` is what a deviation of one mean load outside the band costs at first, in
         units of F. Charges its work, and ends early where the search is over.
         """
         steps = min(HOME_STEPS, HOME_EFFORT * len(self._at), self._affordable(HOME_SHARE))
-        for at in self._from_home(pairs, excess_price, steps):
+        for at in self._from_home(excess_price, steps):
             placement = self._dual.allowed(at)
             if placement is not None:
                 self._search.offer(placement)
 
-    def way_inside(self, pairs: tuple[Ints, Ints], excess_price: float) -> Ints:
+    def way_inside(self, excess_price: float) -> Ints:
         """Return (n, M) brokers, leader first, that a short annealing without prices reaches.
 
         As `run_without_prices`, but nothing is offered, and rules may be broken. The start where
@@ -149,18 +147,17 @@ class BandAnnealing:
         steps = WAY_EFFORT * len(self._at)
         if steps > self._affordable(WAY_SHARE):
             return self._at
-        *_, reached = self._at, *self._from_home(pairs, excess_price, steps)
+        *_, reached = self._at, *self._from_home(excess_price, steps)
         return reached
 
     def _affordable(self, share: float) -> int:
         """Return the number of steps that a share of the work left pays for."""
         return int(share * self._search.work_left / self._work_of_try)
 
-    def _from_home(
-        self, pairs: tuple[Ints, Ints], excess_price: float, steps: int
-    ) -> Iterator[Ints]:
+    def _from_home(self, excess_price: float, steps: int) -> Iterator[Ints]:
         """Yield what each phase without prices reaches."""
         at, price = self.best(), self._search.problem.costs.move
+        pairs = all_pairs(self._search.problem)
         most = np.minimum(self._dual.most, HOME_EXCESS * excess_price)
         for hot, cold, share in HOME_PHASES:
             if self._search.over():

@@ -49,7 +49,7 @@ EARLY_GROWTH: Final = 2.0
 EARLY_GAIN: Final = 0.05
 """An early plan is sought where the program is below the incumbent by this share of F."""
 
-PlanEarly = Callable[[Floats, Ints], None]
+PlanEarly = Callable[[Floats, Ints], object]
 """Looks for a plan at (B, K) prices, from (n, M) brokers, before the bound is proved."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Count, Floats, Ints
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
-from solver.band.candidates import BandCandidates, all_pairs
+from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
@@ -112,9 +112,9 @@ def _plan_without_prices(search: Search, dual: BandDual) -> Ints:
         return home
     annealing = BandAnnealing(search, dual, np.zeros(dual.home.shape), home)
     if COUNTED.intersection(problem.counted[k].resource for k in dual.kept.tolist()):
-        annealing.run_without_prices(all_pairs(problem), first_excess_price(dual))
+        annealing.run_without_prices(first_excess_price(dual))
         return home
-    return annealing.way_inside(all_pairs(problem), first_excess_price(dual))
+    return annealing.way_inside(first_excess_price(dual))
 
 
 def _plan_by_sample(search: Search, dual: BandDual, start: Ints) -> tuple[Ints, Floats]:
@@ -125,11 +125,7 @@ def _plan_by_sample(search: Search, dual: BandDual, start: Ints) -> tuple[Ints, 
     sample = RowSample(dual)
     program = ColumnGeneration(search, sample)
     prices = program.run(start=start[sample.rows], share=SAMPLE_SHARE, close=SAMPLE_CLOSE).prices
-    dual.value(prices)
-    annealing = BandAnnealing(search, dual, prices, dual.best.copy())
-    reach = REACHES[1] * search.problem.costs.move
-    annealing.run(_candidates(search, dual, prices), reach, share=SAMPLE_SHARE)
-    return annealing.best(), prices
+    return _plan_early(search, dual, prices, share=SAMPLE_SHARE), prices
 
 
 def _prove(search: Search, dual: BandDual, generated: GeneratedColumns) -> None:
@@ -141,12 +137,18 @@ def _prove(search: Search, dual: BandDual, generated: GeneratedColumns) -> None:
         search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
 
 
-def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
-    """Anneal from (n, M) brokers at (B, K) prices that prove nothing yet."""
+def _plan_early(
+    search: Search, dual: BandDual, prices: Floats, start: Ints | None = None, share: float = 1.0
+) -> Ints:
+    """Anneal at (B, K) prices that prove nothing yet, with a share of the work left.
+
+    It begins with (n, M) brokers, those cheapest at the prices where none are given. Returns those
+    of the incumbent, or the first ones where there is none.
+    """
     candidates = _candidates(search, dual, prices)
-    BandAnnealing(search, dual, prices, start).run(
-        candidates, REACHES[1] * search.problem.costs.move
-    )
+    annealing = BandAnnealing(search, dual, prices, dual.best.copy() if start is None else start)
+    annealing.run(candidates, REACHES[1] * search.problem.costs.move, share)
+    return annealing.best()
 
 
 def _candidates(search: Search, dual: BandDual, prices: Floats) -> BandCandidates:

@@ -13,7 +13,7 @@ from benchmarks.random_clusters import SPECS, random_cluster
 from model.goals.goals import Goals, ObjectiveKind
 from model.snapshot.snapshot import Snapshot, StorageKind
 from solver.band.annealing import BandAnnealing
-from solver.band.candidates import BandCandidates, all_pairs
+from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration, first_excess_price
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
@@ -140,7 +140,7 @@ def test_a_way_inside_spares_most_of_the_linear_program(monkeypatch: pytest.Monk
         start, prices = dual.columns.home, np.zeros(dual.home.shape)
         if way:
             annealing = BandAnnealing(search, dual, prices, start)
-            start = annealing.way_inside(all_pairs(search.problem), first_excess_price(dual))
+            start = annealing.way_inside(first_excess_price(dual))
         generated = ColumnGeneration(search, dual).run(start=start)
         works.append(search.work)
         bounds.append(generated.bound)
