@@ -128,15 +128,14 @@ class JournalIndex:
     def run_ids(self) -> list[str]:
         """Their run ids, oldest first, without asking for anything else."""
         with self._lock, contextlib.suppress(OSError):
-            if self._listed is not None and self._mark()[0] == self._listed:
-                # No entry has come or gone since the folder was listed.
+            if self._is_listed():
                 return [file.run_id for file in self._files]
         return [run_id for run_id in journal_ids(self._folder) if not is_action(run_id)]
 
     def last_id(self) -> str:
         """The id of the newest run or other change; empty without any."""
         with self._lock, contextlib.suppress(OSError):
-            if self._listed is not None and self._mark()[0] == self._listed:
+            if self._is_listed():
                 return self._last_id
         return next(reversed(journal_ids(self._folder)), "")
 
@@ -248,6 +247,10 @@ class JournalIndex:
                 return False
             self._files[at] = found
         return True
+
+    def _is_listed(self) -> bool:
+        """Whether no entry has come or gone since the folder was listed."""
+        return self._listed is not None and self._mark()[0] == self._listed
 
     def _mark(self) -> tuple[tuple[int, int], int]:
         """What changes with the folder's entries, and how long ago it did, in nanoseconds."""
