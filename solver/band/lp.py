@@ -78,6 +78,8 @@ class BandProgram:
         `band` and `shift` are (c, e): the bands whose sums it shifts, each at most once, and
         by how much; -1 in `band` fills.
         """
+        # The last optimum has no values for new columns: the solver would print a line for each.
+        self._solved = self._solved and not len(row)
         infinity, objective = pywraplp.Solver.infinity(), self._solver.Objective()
         entries = zip(row.tolist(), price.tolist(), band.tolist(), shift.tolist(), strict=True)
         for p, cost, at, by in entries:
@@ -132,7 +134,8 @@ class BandProgram:
     def shares(self) -> Floats:
         """Return the (columns,) share of each placement in the last optimum, 0 to a row's copies.
 
-        Columns are in the order in which they were added; empty before the first optimum.
+        Columns are in the order in which they were added; empty where columns were added since, or
+        before the first optimum.
         """
         if not self._solved:
             return np.zeros(0)

@@ -9,6 +9,7 @@ from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.band import row_sample
 from solver.band.column_generation import ColumnGeneration
 from solver.band.load_prices import BandDual
+from solver.band.lp import BandProgram
 from solver.band.row_sample import RowSample, is_worth_sampling, size_of
 from solver.kernels.compiled import record_of
 from solver.kernels.problem_arrays import columns_of
@@ -123,3 +124,14 @@ def test_a_draining_broker_is_emptied_by_way_of_a_sample() -> None:
     emptied = [move for move in result.best.moves if first.id in move.removed]
     assert len(emptied) == np.count_nonzero(snapshot.partitions.replica_broker == 0) > 0
     assert not any(first.id in move.replicas_after for move in result.best.moves)
+
+
+def test_a_program_that_has_grown_has_no_shares(capfd: pytest.CaptureFixture[str]) -> None:
+    one, nothing = np.ones(1), np.zeros((1, 1), np.int64)
+    program = BandProgram(-2 * one, -one, 10 * one, np.zeros(1, np.bool_), one)
+    program.add(nothing[0], one, nothing, np.array([[-1.5]]))
+    program.solve(1_000, lambda: False)
+    assert program.shares() == pytest.approx([1 / 1.5])
+    program.add(nothing[0], one, nothing, np.array([[-2.0]]))
+    assert program.shares().tolist() == []
+    assert capfd.readouterr() == ("", "")
