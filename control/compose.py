@@ -216,9 +216,11 @@ def _continued_tasks(
     """The tasks that `--auto` continues; solved: hears of the plans found for them."""
     from control.tasks.continued_tasks import ContinuedTasks
     from control.tasks.task_request import UNSIGNED
-    from solver.solve import solve
 
     def find(snapshot: "Snapshot", goals: "Goals") -> "Result":
+        # The solver takes long to import, and the screen has this before its first picture.
+        from solver.solve import solve
+
         limits = task_limits(settings.solve, len(snapshot), len(snapshot.header.brokers))
         result = solve(snapshot, goals, limits)
         if solved is not None:

@@ -26,6 +26,8 @@ from model.snapshot.snapshot import StorageKind
 
 if TYPE_CHECKING:
     from executor.executor import Executor
+    from model.snapshot.snapshot import Snapshot
+    from solver.report.result import Result
 
 SPEED: Final = 6.0
 """Simulated seconds per second: an hour passes in ten minutes."""
@@ -135,14 +137,19 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
 
 
 def _tasks(own: Settings, order: SimulatedDemoOptions, live: LiveCluster) -> ContinuedTasks:
-    from solver.solve import solve
-
     limits = _settings(own, order).solve
+
+    def find(snapshot: "Snapshot", goals: Goals) -> "Result":
+        # The solver takes long to import, and the screen has this before its first picture.
+        from solver.solve import solve
+
+        return solve(snapshot, goals, limits)
+
     return ContinuedTasks(
         files=TaskFiles(own.state_dir),
         connect=lambda: contextlib.closing(_executor(own, live)),
         journal_dir=journal_dir(own),
-        solve=lambda snapshot, goals: solve(snapshot, goals, limits),
+        solve=find,
         goals=own.goals,
         clock=live.now_s,
         steady=live.now_s,

@@ -44,19 +44,6 @@ def _approve(loop: Loop) -> None:
     loop.approve(plan.hash, by="ann")
 
 
-def test_the_screen_over_the_demo_does_not_wait_for_heavy_imports() -> None:
-    heavy = {"pyspark", "ortools", "kafka", "boto3", "pyarrow", "confluent_kafka"}
-    code = (
-        "import sys, control.demo.simulated_demo, tui.app; "
-        "import control.cli.commands.demo; "
-        f"print(*({heavy!r} & {{*sys.modules}}))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True
-    )
-    assert run.stdout.split() == []
-
-
 def _ended(loop: Loop, runs: int) -> RunReport:
     _wait(loop, lambda _: len(loop.reports) >= runs and not loop.running)
     return loop.reports[runs - 1]
