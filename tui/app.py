@@ -191,8 +191,6 @@ class PlimsollApp(Host):
             if mode not in self._screen_stacks:
                 await self._init_mode(mode)
                 screen = self._screen_stacks[mode][0]
-                # It has the styles of now; Textual would parse them all at its first visit.
-                screen._css_update_count = self._css_update_count  # noqa: SLF001 - as Textual does
                 if isinstance(screen, LiveScreen):
                     # Once it has its widgets.
                     screen.call_later(screen.prepare)

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -17,6 +17,7 @@ from textual.driver import Driver
 from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
+from textual.screen import Screen
 from textual.widgets import Input
 
 from control.cli.console import in_browser
@@ -109,6 +110,13 @@ class FrameApp(App[None]):
         if typed and isinstance(self.focused, Input) and is_too_small(*self.size):
             return
         await super().on_event(event)
+
+    def _load_screen_css(self, screen: Screen[Any]) -> None:
+        super()._load_screen_css(screen)
+        # What a new screen adds is parsed by now; Textual would parse all styles again.
+        is_new = screen._css_update_count < 0  # noqa: SLF001 - as Textual does
+        if is_new and self.stylesheet._variables == self.get_css_variables():  # noqa: SLF001
+            screen._css_update_count = self._css_update_count  # noqa: SLF001
 
     def action_command_palette(self) -> None:
         if self.use_command_palette and not CommandPalette.is_open(cast("App[object]", self)):
