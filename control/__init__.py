@@ -16,7 +16,7 @@ PUBLIC = (
     "planning.scenario_flags",
     "render.fleet_text",
     "render.plan_export",
-    "render.topics_table",
+    "render.text",
     "service.auto_watch",
     "service.member_state",
     "settings.screen_settings",

@@ -54,7 +54,8 @@ Figures = Annotated[dict[str, float], PlainSerializer(_written, when_used="json"
 class Answer(FileModel):
     """Base of what commands print."""
 
-    model_config = ConfigDict(from_attributes=True)
+    # Of a hundred kinds, a process prints one or two: the others are never built.
+    model_config = ConfigDict(from_attributes=True, defer_build=True)
 
     @classmethod
     def of(cls, source: object = None, /, **others: Any) -> Self:

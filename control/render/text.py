@@ -62,6 +62,13 @@ def range_text(least: int, most: int) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
+def under_replicated_text(share: float | None) -> str:
+    """A percentage that is 0 only where no partition lacks a replica; a dash for unknown."""
+    if share is None:
+        return "-"
+    return f"{max(0.01, share):.0%}" if share else "0%"
+
+
 def time_text(at_ms: int) -> str:
     """UTC in ISO 8601, to the second."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,7 @@
 """The topics of a cluster as `topics` prints them."""
 
 from control.cli.output_types import TopicAnswer, TopicsAnswer
-from control.render.text import range_text, table, time_text
+from control.render.text import range_text, table, time_text, under_replicated_text
 from model.goals.goals import Goals
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Resource, Snapshot
@@ -86,13 +86,6 @@ def _row(topic: TopicAnswer) -> list[str]:
         bytes_text(topic.size_bytes),
         _note(topic),
     ]
-
-
-def under_replicated_text(share: float | None) -> str:
-    """A percentage that is 0 only where no partition lacks a replica; a dash for unknown."""
-    if share is None:
-        return "-"
-    return f"{max(0.01, share):.0%}" if share else "0%"
 
 
 def _note(topic: TopicAnswer) -> str:

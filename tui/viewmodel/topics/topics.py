@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from control.loop.view import LoopView
-from control.render.topics_table import under_replicated_text
+from control.render.text import under_replicated_text
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Snapshot, Topic
 from model.snapshot.topic_report import TopicReport, topic_report, under_replicated
