@@ -12,9 +12,11 @@ from typing import Final
 import numpy as np
 
 from control.loop.dependencies import LoopSettings, OpenTask
+from control.loop.questions import Question
 from control.loop.view import LOG_LINES, LogLine, LoopView, Mode, Phase
 from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving, TracedFrontier
+from control.service.auto_watch import AutoSeen
 from control.settings.auto_limits import EAGER
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.operator_tasks import ProposedTask, ResumedTask
@@ -344,12 +346,43 @@ def _listed_task(number: int) -> ListedTask:
     return ListedTask(task=task)
 
 
+class CannedAuto:
+    """A `run --auto` that leaves a plan to a person."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        question = Question(
+            asked_at_ms=AT_MS,
+            cluster_id=NAME,
+            plan_hash=plan.hash,
+            trigger_name="uneven_load",
+            reason="uneven_load asks",
+            moves=len(plan.moves),
+            bytes_to_copy=None,
+        )
+        self._seen = AutoSeen(
+            decision="ask", why=question.why, reconsidered="at any moment", waiting=question
+        )
+
+    def seen(self, cluster_id: str, now_ms: int) -> AutoSeen:
+        """The same at any time."""
+        return self._seen
+
+    def plan(self, plan_hash: str) -> Plan:
+        """The plan that waits."""
+        return self._plan
+
+    def approve(self, plan_hash: str, by: str, now_ms: int) -> None:
+        """No run begins."""
+
+
 class CannedLoop:
     """Shows the views that it is given."""
 
     reports: tuple[RunReport, ...] = ()
 
-    def __init__(self, view: LoopView, *, running: bool = False) -> None:
+    def __init__(self, view: LoopView, *, running: bool = False, auto: bool = False) -> None:
+        """auto: whether another process leaves the plan to a person."""
         assert view.plan is not None
         self.view = view
         self.running = running
@@ -357,7 +390,7 @@ class CannedLoop:
         self.proposals = CannedProposals()
         self.previous_runs = CannedPast(view.plan)
         self.tasks = CannedTasks(view.plan)
-        self.auto_watch = None
+        self.auto_watch = CannedAuto(view.plan) if auto else None
         self.settings = LoopSettings(
             bootstrap=view.bootstrap,
             name=NAME,

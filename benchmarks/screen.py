@@ -92,7 +92,7 @@ def keys() -> str:
     views = screen_keys.views()
     first = asyncio.run(screen_keys.first_visits(views["ready"]))
     found = asyncio.run(screen_keys.all_presses(views))
-    missing = screen_keys.not_pressed(found)
+    missing = screen_keys.not_pressed(press.id for press in found)
     if missing:
         sys.exit(f"no scene has the keys {missing}; add one to benchmarks.screen_keys")
     rows = [

@@ -65,6 +65,8 @@ class Scene:
     view: str = "ready"
     typed: tuple[str, ...] = ()
     """Letters besides the keys, where one can type."""
+    auto: bool = False
+    """Whether a `run --auto` leaves a plan to a person."""
 
 
 SCENES: Final = (
@@ -78,6 +80,8 @@ SCENES: Final = (
     Scene(name="overview, problems", keys=("1", "exclamation_mark")),
     Scene(name="overview, by name", keys=("1", "colon"), typed=("t",)),
     Scene(name="overview, header", keys=("1", "shift+tab")),
+    Scene(name="overview, plan of run --auto", keys=("1",), auto=True),
+    Scene(name="overview, its approval", keys=("1", "W"), auto=True, typed=("b",)),
     Scene(name="plan", keys=("2",)),
     Scene(name="plan, frontier", keys=("2", "f")),
     Scene(name="plan, a move", keys=("2", "enter")),
@@ -164,13 +168,17 @@ class Hand:
 
 
 @asynccontextmanager
-async def on_screen(view: LoopView, scene: Scene) -> AsyncIterator[tuple[WatchedApp, Hand]]:
-    """The app, without the ticks of its clock, all of its screens opened once."""
-    loop = CannedLoop(view, running=scene.view == "running")
+async def on_screen(
+    view: LoopView, scene: Scene, first: str = MODES
+) -> AsyncIterator[tuple[WatchedApp, Hand]]:
+    """The app, without the ticks of its clock, some of its screens opened first."""
+    loop = CannedLoop(view, running=scene.view == "running", auto=scene.auto)
     app = WatchedApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)
     async with app.run_test(size=SIZE) as pilot:
         hand = Hand(app, pilot)
-        await hand.go(*MODES)
+        while scene.auto and app.moment.auto is None:
+            await hand.settle()
+        await hand.go(*first)
         await hand.go(*scene.keys)
         gc.collect()
         gc.freeze()
@@ -250,14 +258,20 @@ def _median(presses: list[Press]) -> Press:
     return sorted(presses, key=lambda p: p.wall_ms)[len(presses) // 2]
 
 
-def not_pressed(found: Iterable[Press]) -> list[str]:
-    """Ids of bindings that no scene has."""
-    return sorted(set(known_bindings()) - {p.id for p in found} - NEVER)
+async def ids_in(view: LoopView, scene: Scene) -> set[str]:
+    """Ids of the bindings that count in a scene; nothing is pressed there."""
+    async with on_screen(view, scene, first="") as (app, _):
+        return {id_ for _, id_ in _keys(app)}
 
 
-def views() -> dict[str, LoopView]:
+def not_pressed(ids: Iterable[str]) -> list[str]:
+    """Ids of bindings that no scene has, by those that scenes have."""
+    return sorted(set(known_bindings()) - set(ids) - NEVER)
+
+
+def views(brokers: int = BROKERS, partitions: int = PARTITIONS) -> dict[str, LoopView]:
     """By the names that scenes use."""
-    (state, *_) = snapshots(BROKERS, PARTITIONS)
+    (state, *_) = snapshots(brokers, partitions)
     plan = solve(state, GOALS, SolveLimits(work=WORK)).best
     assert plan is not None
     base = ready(state, plan)
