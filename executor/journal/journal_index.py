@@ -11,18 +11,21 @@ once an hour by processes that start; all others are compared each time. One tha
 a repair or the archive does, is another file (inode), which is noticed each time.
 """
 
+import base64
 import contextlib
 import hashlib
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
 
 from executor.journal.run_journal import SUFFIX, is_action, journal_ids, journal_inodes, order
 from model.errors import ConfigError
@@ -33,7 +36,9 @@ from model.ids import PartitionId, TopicName
 T = TypeVar("T")
 
 FILE: Final = "index"
-_HEAD: Final = b"plimsoll journal index 2 "
+_HEAD: Final = b"plimsoll journal index 3 "
+_NUMBERS: Final = ("<u8", "<i8", "<u8")
+"""How sizes, times and inodes are stored; a time may lie before 1970."""
 _CALM_NS: Final = 2_000_000_000
 """Nanoseconds after which a change of a file is certain to have changed its time, too."""
 _COMPARE_S: Final = 60.0
@@ -375,8 +380,7 @@ class JournalIndex:
             done.setdefault(cluster_id, []).append(file)
         document = {
             "compared": saved.compared_ns,
-            # By column, which is read several times as fast.
-            "done": {cluster_id: [*zip(*files, strict=True)] for cluster_id, files in done.items()},
+            "done": {cluster_id: _columns(files) for cluster_id, files in done.items()},
             "others": [[*file, *_fields(facts)] for file, facts in saved.others.values()],
             "movers": json.dumps(_by_run(self._movers())),
         }
@@ -457,11 +461,27 @@ def _read(path: Path) -> _Saved:
     document = json.loads(body)
     saved = _Saved(movers_text=document["movers"], compared_ns=document["compared"])
     for cluster_id, columns in document["done"].items():
-        saved.done |= zip(map(JournalFile, *columns), repeat(cluster_id))
+        saved.done |= zip(_files_of(columns), repeat(cluster_id))
     for run_id, size, changed_ns, inode, *fields in document["others"]:
         file = JournalFile(run_id, size, changed_ns, inode)
         saved.others[run_id] = file, _facts_of(fields)
     return saved
+
+
+def _columns(files: Sequence[JournalFile]) -> list[Any]:
+    """The files by column, and numbers as their bytes: read ten times as fast as in decimal."""
+    run_ids, *columns = zip(*files, strict=True)
+    numbers = (np.array(column, kind) for column, kind in zip(columns, _NUMBERS, strict=True))
+    return [run_ids, *(base64.b64encode(column.tobytes()).decode() for column in numbers)]
+
+
+def _files_of(columns: Sequence[Any]) -> Iterator[JournalFile]:
+    run_ids, *packed = columns
+    numbers = (
+        np.frombuffer(base64.b64decode(column), kind).tolist()
+        for column, kind in zip(packed, _NUMBERS, strict=True)
+    )
+    return map(JournalFile, run_ids, *numbers)
 
 
 def _fields(facts: JournalFacts) -> list[Any]:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.journal import journal_index, run_history, run_journal
-from executor.journal.journal_index import FILE, JournalIndex, new_run_id
+from executor.journal.journal_index import FILE, JournalFacts, JournalFile, JournalIndex, new_run_id
 from executor.journal.records import JournalContent
 from executor.journal.run_history import (
     facts_of,
@@ -408,6 +408,27 @@ def test_an_index_of_another_folder_counts_for_nothing(tmp_path: Path) -> None:
     write(left, RUNS[0], JournalEvent.STARTED, JournalEvent.THROTTLED, at=1)
     (left / FILE).write_bytes((done / FILE).read_bytes())
     assert [past.run_id for past in left_set(left, CLUSTER_ID)] == [RUNS[0]]
+
+
+@pytest.mark.parametrize("at_ns", [-(10**18), 10**18])
+@pytest.mark.parametrize("inode", [7, 2**64 - 1])
+def test_a_process_that_starts_reads_no_done_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_ns: int, inode: int
+) -> None:
+    """Whatever the clock of its host and the inodes of its file system."""
+    write(tmp_path, RUNS[0], *DONE, at=1)
+    os.utime(tmp_path / f"{RUNS[0]}{SUFFIX}", ns=(at_ns, at_ns))
+    file = JournalFile(RUNS[0], 400, at_ns, inode)
+    monkeypatch.setattr(journal_index, "_files", lambda *_: iter([file]))
+    monkeypatch.setattr(journal_index, "_stated", lambda *_: file)
+    index = fresh(tmp_path)
+    assert index.not_done(partial(facts_of, tmp_path)) == []
+    index.save()
+
+    def refuse(run_id: str) -> JournalFacts:
+        raise AssertionError(run_id)
+
+    assert fresh(tmp_path).not_done(refuse) == []
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "empty", "text"])
