@@ -184,7 +184,7 @@ walk: $(VENV)/dev.stamp ## drive the demo by its keys on the local cluster, and 
 DIST := $(VENV)/dist
 
 .PHONY: dist
-dist: ## build wheel and sdist into dist/, and try the wheel in a fresh environment
+dist: ## build sdist and wheels into dist/, one with the planner's loops compiled, and try them in a fresh environment
 	rm -rf dist $(DIST)
 	$(PYTHON) -m venv $(DIST)/build
 	$(DIST)/build/bin/pip install --quiet --require-hashes -r requirements/dist.txt
@@ -200,6 +200,14 @@ dist: ## build wheel and sdist into dist/, and try the wheel in a fresh environm
 	  && cd "$$folder" && export PLIMSOLL_STATE_DIR="$$folder/state" \
 	  && "$$plimsoll" plan --snapshot demo.json --out plan.json && "$$plimsoll" verify plan.json --snapshot demo.json \
 	  && "$$plimsoll" demo --simulated --headless
+	@# A first plan compiles nothing where this one is installed.
+	cd / && $(CURDIR)/$(DIST)/fresh/bin/python -P -m lab.precompile
+	mkdir $(DIST)/loops && cp $(DIST)/fresh/lib/python*/site-packages/solver/kernels/__pycache__/*.nb? $(DIST)/loops
+	PLIMSOLL_LOOPS=$(CURDIR)/$(DIST)/loops $(DIST)/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
+	rm -r $(DIST)/fresh/lib/python*/site-packages/solver
+	$(DIST)/fresh/bin/pip install --quiet --no-deps --force-reinstall dist/*-cp3*.whl
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && plimsoll=$$PWD/$(DIST)/fresh/bin/plimsoll && cd "$$folder" \
+	  && "$$plimsoll" generate --days 0 --out made && "$$plimsoll" plan --snapshot made/snapshot.json --out plan.json 2> said && ! grep compiling said
 	rm -rf $(DIST)
 	ls -l dist
 
