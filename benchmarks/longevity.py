@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import psutil
 
-from benchmarks.machine import processor
+from benchmarks.machine import pace, processor
 from benchmarks.sections import table
 from control.cli.main import YOUNG_OBJECTS
 from control.loop.cleanup_schedule import CleanupSchedule
@@ -59,7 +59,7 @@ HEAD: Final = (
     "year, one in {failed} failed, one in {cut:,} interrupted: {files:,} files, {mib:.0f} MiB. "
     "CPU seconds are those of a process that has just started, modules imported, and of the "
     "same question asked again; the median of {repeats}. The target is {target} s for all of a "
-    "line.\n\n"
+    "line. {pace}\n\n"
 )
 REPEATS: Final = 3
 CALM_S: Final = 3.0
@@ -199,6 +199,7 @@ def many_runs(runs: int) -> str:
         files = list(folder.iterdir())
         head = HEAD.format(
             processor=processor(),
+            pace=pace(),
             runs=runs,
             moves=MOVES,
             failed=FAILED_EVERY,

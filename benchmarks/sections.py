@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.machine import pace
+
 Section = tuple[str, str, Callable[[], str]]
 """Title, words, and what measures it."""
 
@@ -16,7 +18,7 @@ def measure_sections(table: Path, head: str, sections: Mapping[str, Section]) ->
     only = parser.parse_args().only
     texts = _known(table)
     for title, words, measure in [sections[only]] if only else sections.values():
-        texts[title] = f"## {title}\n\n{words}\n\n{measure()}"
+        texts[title] = f"## {title}\n\n{words} {pace()}\n\n{measure()}"
         titles = [title for title, _, _ in sections.values() if title in texts]
         table.write_text(f"{head}\n\n" + "\n".join(texts[title] for title in titles))
     print(table.read_text())
