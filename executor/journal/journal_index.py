@@ -39,6 +39,8 @@ FILE: Final = "index"
 _HEAD: Final = b"plimsoll journal index 3 "
 _NUMBERS: Final = ("<u8", "<i8", "<u8")
 """How sizes, times and inodes are stored; a time may lie before 1970."""
+_MOST_NS: Final = 2**63
+"""A time beyond it, of the year 2262, is not stored: such journals are read again."""
 _CALM_NS: Final = 2_000_000_000
 """Nanoseconds after which a change of a file is certain to have changed its time, too."""
 _COMPARE_S: Final = 60.0
@@ -373,7 +375,11 @@ class JournalIndex:
         """The index of the files that are still there."""
         saved = self._facts()
         there = set(self._files)
-        saved.done = {file: c for file, c in saved.done.items() if file in there}
+        saved.done = {
+            file: cluster_id
+            for file, cluster_id in saved.done.items()
+            if file in there and abs(file.changed_ns) < _MOST_NS
+        }
         saved.others = {n: o for n, o in saved.others.items() if o[0] in there}
         done: dict[str, list[JournalFile]] = {}
         for file, cluster_id in saved.done.items():

@@ -431,6 +431,27 @@ def test_a_process_that_starts_reads_no_done_run_again(
     assert fresh(tmp_path).not_done(refuse) == []
 
 
+def test_a_time_that_does_not_fit_spoils_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [JournalFile(RUNS[0], 400, -(2**64), 7), JournalFile(RUNS[1], 400, 10**18, 8)]
+    write(tmp_path, RUNS[0], *DONE, at=1)
+    write(tmp_path, RUNS[1], *DONE, at=2)
+    monkeypatch.setattr(journal_index, "_files", lambda *_: iter(files))
+    monkeypatch.setattr(journal_index, "_stated", lambda _, file: file)
+    index = fresh(tmp_path)
+    assert index.not_done(partial(facts_of, tmp_path)) == []
+    index.save()
+    read: list[str] = []
+
+    def measure(run_id: str) -> JournalFacts:
+        read.append(run_id)
+        return facts_of(tmp_path, run_id)
+
+    assert fresh(tmp_path).not_done(measure) == []
+    assert read == [RUNS[0]]
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe", "empty", "text"])
 def test_an_invalid_index_is_ignored(tmp_path: Path, kind: str) -> None:
     write(tmp_path, RUNS[0], JournalEvent.STARTED, JournalEvent.ISSUING, at=1)
