@@ -12,8 +12,8 @@ import asyncio
 import gc
 import inspect
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,7 @@ PARTITIONS: Final = 100_000
 SIZE: Final = 160, 50
 WORK: Final = 2.0
 SETTLE_S: Final = 0.15
+LONG_S: Final = 120.0
 SLOW_MS: Final = 50.0
 """A key that takes as long is pressed again."""
 AGAIN: Final = 2
@@ -153,6 +154,13 @@ class Hand:
         await asyncio.sleep(SETTLE_S)
         await self._pilot.pause()
 
+    async def wait(self, until: Callable[[], bool]) -> None:
+        """Until something is so."""
+        deadline_s = time.monotonic() + LONG_S
+        while not until():
+            assert time.monotonic() < deadline_s
+            await self.settle()
+
     async def press(self, scene: Scene, key: str, id_: str) -> Press:
         """Press a key; how long it took."""
         cpu_s, begun_s = time.process_time(), time.perf_counter()
@@ -167,6 +175,17 @@ class Hand:
         )
 
 
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """What is there is no garbage, as `plimsoll` has it."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 @asynccontextmanager
 async def on_screen(
     view: LoopView, scene: Scene, first: str = MODES
@@ -176,13 +195,12 @@ async def on_screen(
     app = WatchedApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)
     async with app.run_test(size=SIZE) as pilot:
         hand = Hand(app, pilot)
-        while scene.auto and app.moment.auto is None:
-            await hand.settle()
+        if scene.auto:
+            await hand.wait(lambda: app.moment.auto is not None)
         await hand.go(*first)
         await hand.go(*scene.keys)
-        gc.collect()
-        gc.freeze()
-        yield app, hand
+        with _frozen():
+            yield app, hand
 
 
 async def pressed(view: LoopView, scene: Scene) -> AsyncIterator[Press]:
@@ -237,10 +255,9 @@ async def first_visits(view: LoopView) -> list[Press]:
         hand = Hand(app, pilot)
         await hand.settle()
         await hand.settle()
-        gc.collect()
-        gc.freeze()
         scene = Scene(name="first visit", keys=())
-        return [await hand.press(scene, key, "") for key in MODES[1:]]
+        with _frozen():
+            return [await hand.press(scene, key, "") for key in MODES[1:]]
 
 
 async def all_presses(
