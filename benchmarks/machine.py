@@ -26,7 +26,7 @@ def processor() -> str:
 
 
 def pace() -> str:
-    """How fast it is just now: shared machines are at times half as fast as at others."""
+    """How fast this machine is at the moment: shared ones are at times half as fast."""
     took_s = statistics.median(_additions_s() for _ in range(REPEATS))
     return f"Just before, {ADDITIONS:,} additions in Python took {took_s:.2f} s of CPU."
 

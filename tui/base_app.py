@@ -113,7 +113,7 @@ class FrameApp(App[None]):
 
     def _load_screen_css(self, screen: Screen[Any]) -> None:
         super()._load_screen_css(screen)
-        # What a new screen adds is parsed by now; Textual would parse all styles again.
+        # Its styles are parsed as they are added; Textual would parse all of them again.
         is_new = screen._css_update_count < 0  # noqa: SLF001 - as Textual does
         if is_new and self.stylesheet._variables == self.get_css_variables():  # noqa: SLF001
             screen._css_update_count = self._css_update_count  # noqa: SLF001
