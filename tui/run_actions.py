@@ -89,8 +89,8 @@ class RunActions:
             words = "; ".join(left) or "this run has nothing to roll back"
             self._app.notify(words, timeout=10, markup=False)
             return
-        name = self._app.moment.view.cluster_name
-        question = RollBackScreen(run_id, plan, left, name, self._roll_back)
+        parts = self._app.moment, self._roll_back, self._engine.preview
+        question = RollBackScreen(run_id, plan, left, *parts)
         self._app.push_screen(question)
 
     def _roll_back(self, plan: Plan) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from textual.binding import Binding
 
 from model.plan.plan import Plan
-from tui.screens.dialog import NamedDialog
-from tui.viewmodel.plan.approval import counts, touched
+from tui.screen_state import Moment
+from tui.screens.approve import PlanDialog, Preview
+from tui.viewmodel.plan.approval import balance, touched
 
 
-class RollBackScreen(NamedDialog):
+class RollBackScreen(PlanDialog):
     """Execute the rollback plan shown, once the cluster's name is typed."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="rollback.cancel")]
@@ -19,20 +20,27 @@ class RollBackScreen(NamedDialog):
         run_id: str,
         plan: Plan,
         left: Sequence[str],
-        cluster_name: str,
+        moment: Moment,
         roll_back: Callable[[Plan], None],
+        preview: Preview,
     ) -> None:
+        """left: what is left alone, a clause each."""
+        name = moment.view.cluster_name
         text = (
-            f"{counts(plan)}\n"
-            f"brokers: {touched(plan)}\n"
-            f"plan {plan.hash[:12]}, cluster {cluster_name}, id {plan.cluster_id}"
+            f"{balance(plan)}brokers: {touched(plan)}\n"
+            f"plan {plan.hash[:12]}, cluster {name}, id {plan.cluster_id}"
         )
         super().__init__(
-            cluster_name,
+            plan,
+            moment,
             lambda: roll_back(plan),
+            preview,
             title=f"Roll back run {run_id}?",
             texts=[text, f"Left alone: {'; '.join(left)}"] if left else [text],
             aim="roll back",
             yes="Roll back",
             refused="Not rolled back",
         )
+
+    def _refuse(self, reason: str) -> None:
+        """Leave it to the rollback, which goes on with moves of its run; an estimate minds them."""

@@ -1,6 +1,7 @@
 """The approval of a plan that `run --auto` leaves to a person."""
 
 from collections.abc import Callable
+from typing import Final
 
 from textual.binding import Binding
 
@@ -8,6 +9,11 @@ from model.plan.plan import Plan
 from tui.screen_state import Moment
 from tui.screens.approve import PlanDialog, Preview
 from tui.viewmodel.plan.approval import balance, touched
+
+EXECUTED_ELSEWHERE: Final = (
+    "The process that asks executes it, with its own throttle and stop rules, which this screen "
+    "does not know."
+)
 
 
 class WaitingPlanScreen(PlanDialog):
@@ -34,7 +40,7 @@ class WaitingPlanScreen(PlanDialog):
                 f"waits because: {reason}\n{balance(plan)}"
                 f"brokers: {touched(plan)}\n"
                 f"cluster: {moment.view.cluster_name}, id {plan.cluster_id}",
-                "The process that asks executes it, with its own throttle and stop rules.",
+                EXECUTED_ELSEWHERE,
             ],
             aim="approve",
             yes="Approve",

@@ -48,6 +48,8 @@ def _not_approve(moment: Moment) -> str | None:
         return HYPOTHETICAL
     if view.phase is Phase.FAILED:
         return "plimsoll has stopped; quit and restart it"
+    if view.phase is Phase.UNREACHABLE:
+        return "the cluster cannot be reached; wait until it can"
     if moment.running:
         return "a run is in progress; wait for it to end, or stop it"
     if view.plan is None or not view.plan.moves:

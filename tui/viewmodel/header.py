@@ -166,7 +166,7 @@ def _auto(moment: Moment, width: int) -> tuple[Cell, ...]:
     word, how = " PLAN WAITS ", f"plimsoll approve {asked.plan_hash[:12]}"
     if refusal("approve_waiting", moment) is None:
         how = f"[{moment.keys.get('auto.approve', 'W').partition(',')[0]}] shows it"
-    words = f" of run --auto, {count_text(asked.moves, 'move')}: {asked.why}"
+    words = f" run --auto asks about {count_text(asked.moves, 'move')}: {asked.why}"
     room = max(0, width - len(word) - len(how) - 2)
     return ((Span(word, Role.UNDER), Span(shorten_words(words, room)), Span(f"  {how}")),)
 

@@ -229,7 +229,7 @@ def test_changes_since_the_plan_viewed_before_are_marked() -> None:
     table = moves_table(shown(plan_ready(of=now)), 110, since)
     marks = {row[1]: row[0] for row in _cells(table)}
     assert marks == {"orders-0": "", "orders-1": "~", "orders-4": "+", "orders-2": "-"}
-    assert changes_text(now, since) == "since the previous plan: 1 new, 1 changed, 1 removed"
+    assert changes_text(now, since) == "since the plan seen before: 1 new, 1 changed, 1 removed"
     assert changes_text(now, now) == ""
     # What has changed comes first, and what is no longer planned last, however much it is.
     keys = [row.key for row in table.rows]

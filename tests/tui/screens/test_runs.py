@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from textual.widgets import Button, Input, Static
 
-from control.loop.view import LogLine, Mode
+from control.loop.view import LogLine, Mode, Phase
 from model.errors import GuardrailRefused
 from model.run import MoveState, RunState
 from tests.support.tui.app_harness import USER, Stage, stage
@@ -153,6 +153,27 @@ async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown
         assert on.loop.previous_runs.rolled_back == []
         await on.press("enter")
         assert on.loop.previous_runs.rolled_back == [(plan().hash, USER)]
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_a_rollback_is_estimated_and_not_refused_for_what_its_run_has_left() -> None:
+    """Moves of the run itself may still be in flight, which a plan would have to wait for."""
+    async with stage(balanced_after_run()) as on:
+        on.loop.previous_runs.back = (plan(), [])
+        await _on_roll_back(on)
+        takes = str(on.app.screen.query_one("#takes", Static).render())
+        assert "duration: about 75.0 s" in takes
+        await on.press("escape")
+        on.loop.forecast = GuardrailRefused("orders-0 is being moved already")
+        await _on_roll_back(on)
+        await on.press(*NAME, "enter")
+        assert on.loop.previous_runs.rolled_back == [(plan().hash, USER)]
+
+
+async def test_no_plan_is_approved_while_the_cluster_is_out_of_reach() -> None:
+    async with stage(replace(plan_ready(), phase=Phase.UNREACHABLE)) as on:
+        await on.press("A")
+        assert _notifications(on) == "the cluster cannot be reached; wait until it can"
         assert len(on.app.screen_stack) == 1
 
 

@@ -348,7 +348,7 @@ async def test_a_plan_on_a_screen_never_opened_has_not_been_viewed() -> None:
         assert loaded_plan().hash[:12] in str(panel.border_title)
         assert str(panel.border_subtitle or "") == ""
         await on.show(plan_ready())
-        assert "since the previous plan" in str(panel.border_subtitle)
+        assert "since the plan seen before" in str(panel.border_subtitle)
 
 
 async def test_a_theme_chosen_before_a_first_visit_is_that_of_the_screen() -> None:

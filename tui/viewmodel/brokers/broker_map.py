@@ -39,8 +39,8 @@ STATES: Final = {
 """How a broker is marked that takes no new load because someone asked for that."""
 UNKNOWN: Final = " -"
 BLANK: Final = Span(" " * GAP)
-PERCENT: Final = 4
-"""Width of a deviation in percent: `+37%`."""
+PERCENT: Final = 5
+"""Width of a deviation in percent: `+126%`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

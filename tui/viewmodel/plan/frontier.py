@@ -173,7 +173,8 @@ def point_text(frontier: Frontier, picked: int, width: int, planned: int | None)
     named = f" ({', '.join(marks)})" if marks else ""
     texts = (
         f"{picked + 1} of {len(frontier.points)}{named}: {_cost(point)}",
-        f"imbalance {point.balance:.4g}; proven: no plan of this cost is below {point.bound:.4g}",
+        f"imbalance {point.balance:.4g} without the cost of moves; proven: no plan of this cost is "
+        f"below {point.bound:.4g}",
         *((f"limited by: {frontier.limited_by}",) if frontier.limited_by else ()),
     )
     return tuple(line for words in texts for line in wrap(words, width))

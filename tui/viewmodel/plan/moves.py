@@ -100,7 +100,7 @@ def changes_text(plan: Plan, since: Plan | None) -> str:
     counts = Counter(mark_of(move, before) for move in plan.moves)
     counts["-"] = len(removed_since(plan, since))
     found = [f"{counts[m]:,} {word}" for m, word in MARKS.items() if counts[m]]
-    return f"since the previous plan: {', '.join(found)}" if found else ""
+    return f"since the plan seen before: {', '.join(found)}" if found else ""
 
 
 def moves_table(shown: Shown, width: int, since: Plan | None = None, wish: Wish = DEFAULT) -> Table:

@@ -134,7 +134,8 @@ def _state(run: Listed) -> Cell:
     if run.undone:
         return cell("rolled back", Role.UNDER)
     word = RUN_TEXT.get(run.past.state, run.past.state.value)
-    word = f"{word} (back)" if undoes(run.past) else word
+    if undoes(run.past):
+        word = "rollback" if run.past.state is RunState.DONE else f"rollback {word}"
     return cell(word, RUN_ROLES.get(run.past.state, Role.PLAIN))
 
 
