@@ -56,7 +56,7 @@ def spread_text(evaluation: Evaluation) -> str:
 def refuse_breaches(proposal: Proposal, what: str) -> None:
     """Raise GuardrailRefused where a requested placement breaks rules, and name the first ones.
 
-    what: what cannot be done, as `cannot replace broker 4 by 5`.
+    what: what cannot be done, as `cannot replace broker 4 with 5`.
     """
     broken = [v.words for v in violations_of(proposal)]
     if broken:

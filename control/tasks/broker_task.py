@@ -324,9 +324,9 @@ def healed_text(task: Requested) -> str:
 
 
 def request_text(operation: Operation, brokers: Sequence[int], onto: int | None) -> str:
-    """What a task does: `remove broker 4`, `replace broker 4 by 5`."""
-    by = "" if onto is None else f" by {onto}"
-    return f"{operation} {brokers_text(brokers)}{by}"
+    """What a task does: `remove broker 4`, `replace broker 4 with 5`."""
+    other = "" if onto is None else f" with {onto}"
+    return f"{operation} {brokers_text(brokers)}{other}"
 
 
 def min_isr_text(topics: Sequence[TopicAtMinIsr], brokers: Sequence[int]) -> str:

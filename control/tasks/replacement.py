@@ -31,7 +31,7 @@ def refuse_replacement(
     `new` may not take the replicas, and names the partition or the broker.
     """
     for reason in _obstacles(snapshot, old, new):
-        raise GuardrailRefused(f"cannot replace broker {old} by {new}: {reason}")
+        raise GuardrailRefused(f"cannot replace broker {old} with {new}: {reason}")
     if member(snapshot, old).rack == member(snapshot, new).rack:
         # Every partition stays in its racks, even one that was in too few.
         goals = goals.model_copy(update={"rack_rule": RackRule.OFF})
@@ -47,10 +47,10 @@ def refuse_replacement(
     if not rows:
         why = barring_budget(Proposal(snapshot, before, ()), np.flatnonzero(mine).tolist())
         if why:
-            raise GuardrailRefused(f"cannot replace broker {old} by {new}: {why}")
+            raise GuardrailRefused(f"cannot replace broker {old} with {new}: {why}")
     places = {row: exchanged(snapshot, row, old, new) for row in rows}
     changes = tuple(Change(row, held, leads) for row, (held, leads) in places.items())
-    refuse_breaches(Proposal(snapshot, found, changes), f"cannot replace broker {old} by {new}")
+    refuse_breaches(Proposal(snapshot, found, changes), f"cannot replace broker {old} with {new}")
     return found, places
 
 

@@ -10,6 +10,7 @@ from model.goals.rack_placement import ReplicaPlacement
 from model.ids import BrokerId
 from model.plan.proposal import HOLDING, Change, Proposal
 from model.snapshot.snapshot import TAKING, Broker
+from model.units import count_text
 
 
 def pinned(proposal: Proposal) -> Iterator[str]:
@@ -139,7 +140,7 @@ def _too_few(change: Change, count: Counter[str], takers: list[Broker]) -> str |
     possible = min(len(change.replicas), len({b.rack for b in takers}))
     if len(count) >= possible:
         return None
-    return f"in {len(count)} racks where {possible} are possible"
+    return f"in {count_text(len(count), 'rack')} where {possible} are possible"
 
 
 def _uneven(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:

@@ -43,4 +43,4 @@ class RollBackScreen(PlanDialog):
         )
 
     def _refuse(self, reason: str) -> None:
-        """Leave it to the rollback, which goes on with moves of its run; an estimate minds them."""
+        """Leave it to the rollback, which continues moves of its run; an estimate objects to them."""

@@ -255,7 +255,7 @@ def test_a_broker_is_replaced_by_the_one_that_was_named(tmp_path: Path) -> None:
     tasks = OperatorTasks(tasks_of(at))
     ask = partial(tasks.proposed, Operation.REPLACE, snapshot=at.snapshot(), by="bob")
     found = ask(NamedBrokers((4,)), onto=3)
-    assert found.task.words() == "replace broker 4 by 3"
+    assert found.task.words() == "replace broker 4 with 3"
     assert "is done" in tasks.request(found, "bob").work(site(at))
     assert at.held == {1: 1, 2: 1, 3: 2}
     for named, onto, words in (

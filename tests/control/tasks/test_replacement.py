@@ -88,7 +88,7 @@ def refusal(racks: str, places: list[tuple[int, ...]], new: int = 5, **states: B
 
 def test_another_rack_is_refused_where_the_rule_would_be_broken() -> None:
     words = refusal("abcda", [(4, 1), (2, 4)])
-    assert words.startswith("cannot replace broker 4 by 5: orders-0 would lie in 1 racks where 2")
+    assert words.startswith("cannot replace broker 4 with 5: orders-0 would lie in 1 rack where 2")
 
 
 def test_a_partition_in_too_few_racks_stays_in_them_within_a_rack() -> None:
@@ -114,7 +114,7 @@ def test_a_disk_that_is_too_small_is_refused() -> None:
     leaving = drained(Snapshot(header, columns), [BrokerId(4)])
     with pytest.raises(GuardrailRefused) as refused:
         refuse_replacement(leaving, Goals(), BrokerId(4), BrokerId(5))
-    assert str(refused.value).startswith("cannot replace broker 4 by 5: broker 5")
+    assert str(refused.value).startswith("cannot replace broker 4 with 5: broker 5")
     assert "disk" in str(refused.value)
 
 

@@ -142,7 +142,7 @@ def test_a_rack_may_have_an_empty_name() -> None:
     cluster = snapshot(named, [(1, 2)])
     assert words(propose(cluster, change(0, 1, 3)), "rack spread") == []
     messages = words(propose(snapshot(named, [(1, 3)]), change(0, 1, 2)), "rack spread")
-    assert messages == ["orders-0 would lie in 1 racks where 2 are possible"]
+    assert messages == ["orders-0 would lie in 1 rack where 2 are possible"]
 
 
 def test_a_rack_that_is_full_may_fall_behind() -> None:

@@ -295,7 +295,7 @@ def test_a_leader_that_must_leave_may_pass_back() -> None:
 def test_replicas_are_in_as_many_racks_as_possible() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
     messages = words(propose(state, change(0, 1, 2)), "rack spread")
-    assert messages == ["orders-0 would lie in 1 racks where 2 are possible"]
+    assert messages == ["orders-0 would lie in 1 rack where 2 are possible"]
     assert words(propose(state, change(0, 2, 4)), "rack spread") == []
 
 

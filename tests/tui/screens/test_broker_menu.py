@@ -174,7 +174,7 @@ async def test_replace_asks_for_the_new_broker() -> None:
         await on.press(*NAME, "enter")
         for _ in range(SETTLED):
             await on.settle()
-        assert tasks(on).requested == [("replace broker 1 by 2", plan().hash, USER)]
+        assert tasks(on).requested == [("replace broker 1 with 2", plan().hash, USER)]
 
 
 async def test_replace_of_several_or_none_plans_nothing() -> None:

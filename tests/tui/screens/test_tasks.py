@@ -162,7 +162,7 @@ async def test_enter_opens_a_task_with_its_phases_and_plans() -> None:
         assert "2023-11-14 21:53:20Z  requested  by ann" in text
         assert f"{HASH[:12]}  40 moves, 8.00 GB (no plan needs less than 8.00 GB); app" in text
         bar = str(on.app.screen.query_one(ModeBar).render())
-        assert bar.rstrip().endswith("Tasks > replace broker 1 by 5")
+        assert bar.rstrip().endswith("Tasks > replace broker 1 with 5")
         await on.press("escape")
         assert not on.app.screen.query_one(TaskPanel).display
         await on.press("down", "enter")

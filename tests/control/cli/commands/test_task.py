@@ -914,7 +914,7 @@ def test_a_broker_is_replaced_by_one_that_holds_nothing(at: SimulatedTask) -> No
     done = answer("broker", "replace", "4", "5", *CHANGING)
     assert (done["phase"], done["onto"]) == ("done", 5)
     assert at.held == {1: 2, 2: 2, 3: 2, 5: 4}
-    assert "replace broker 4 by 5, done" in plimsoll("task", "show").stdout
+    assert "replace broker 4 with 5, done" in plimsoll("task", "show").stdout
     assert at.states == {4: BrokerState.DRAINING}
 
 
