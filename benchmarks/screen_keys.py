@@ -177,7 +177,7 @@ class Hand:
 
 @contextmanager
 def _frozen() -> Iterator[None]:
-    """What is there is no garbage, as `plimsoll` has it."""
+    """No object that exists now is garbage, as while `plimsoll` shows its screen."""
     gc.collect()
     gc.freeze()
     try:

@@ -43,4 +43,4 @@ class RollBackScreen(PlanDialog):
         )
 
     def _refuse(self, reason: str) -> None:
-        """Leave it to the rollback, which continues moves of its run; an estimate objects to them."""
+        """Leave it to the rollback: moves of its own run refuse an estimate, but not the rollback."""
