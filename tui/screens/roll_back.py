@@ -43,4 +43,4 @@ class RollBackScreen(PlanDialog):
         )
 
     def _refuse(self, reason: str) -> None:
-        """Leave it to the rollback: moves of its own run refuse an estimate, but not the rollback."""
+        """Leave it to the rollback, which moves in flight of its own run do not refuse."""
