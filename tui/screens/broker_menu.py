@@ -31,8 +31,8 @@ _CHOICES: Final = {
     Operation.ADD.value: "add              fill it up to its tolerance",
     Operation.DEMOTE.value: "demote           let other replicas lead",
     Operation.UNDEMOTE.value: "undemote         elect its leaders back",
-    Operation.MAINTENANCE.value: "maintenance on   as demote, before it is stopped",
-    Operation.MAINTENANCE_OFF.value: "maintenance off  elect its leaders back",
+    Operation.MAINTENANCE.value: "maintenance on   demote it before it is stopped",
+    Operation.MAINTENANCE_OFF.value: "maintenance off  end that, and elect its leaders back",
     EXCLUDE: "exclude          keep new replicas away; moves nothing",
     INCLUDE: "include          let it take new replicas again",
 }
