@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import re2
 
@@ -137,6 +137,10 @@ def left_out(shown: int, matching: int, known: int, what: str) -> str:
     return f"{matching:,} of {count_text(known, what)}" if matching < known else ""
 
 
+MOST_CUT: Final = 2
+"""Letters of a column's name that are shown beside an arrow in any case."""
+
+
 def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
     """The columns, with an arrow at the one sorted by."""
     arrow = "▼" if wish.down else "▲"
@@ -148,7 +152,11 @@ def _with(arrow: str, column: Column) -> Column:
     name, gap, rest = column.label.partition("   ")
     if gap and rest.strip():
         return column._replace(label=f"{name} {arrow} {rest}")
-    return column._replace(label=f"{column.label[: column.width - 3]} {arrow}")
+    kept = column.label[: max(0, column.width - 3)]
+    if len(kept) < min(MOST_CUT, len(column.label)):
+        # Such as `id`, of which nothing would be left.
+        return column._replace(label=f"{column.label[: column.width - 1]}{arrow}")
+    return column._replace(label=f"{kept} {arrow}")
 
 
 def no_match(wish: Wish) -> str:

@@ -1,10 +1,11 @@
 """Tables filtered and sorted."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.viewmodel.cells import Column, Row, Table, cell
-from tui.viewmodel.sort_filter import Filter, Wish, arranged
+from tui.viewmodel.sort_filter import Filter, Wish, arranged, marked
 
 TABLE = Table(
     columns=(Column("name", "name", 8), Column("load", "load", 8)),
@@ -80,3 +81,12 @@ def test_filtered_rows_are_counted_and_an_empty_result_explained() -> None:
     assert "'zoe'" in none.why_empty
     empty = arranged(Table(columns=TABLE.columns, rows=(), why_empty="nobody"), Wish())
     assert empty.why_empty == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("label", "width", "shown"),
+    [("id", 3, "id▼"), ("id", 6, "id ▼"), ("replicas", 8, "repli ▼"), ("lag", 4, "lag▼")],
+)
+def test_the_column_sorted_by_keeps_a_name(label: str, width: int, shown: str) -> None:
+    (column,) = marked((Column(key="k", label=label, width=width),), Wish(sort="k", down=True))
+    assert column.label == shown
