@@ -48,11 +48,13 @@ NEVER: Final = frozenset(
         "brokers.cancel",
         "dialog.down",
         "dialog.up",
+        "fleet.close",
     }
 )
 """Bindings whose answer is the end of the screen, one whose key the log's pane has
 itself, which counts where a user gives it another, one for narrow terminals, one that
-closes a dialog as in a scene that is here, and two for dialogs that do not fit."""
+closes a dialog as in a scene that is here, two for dialogs that do not fit, and one of the
+screen of a fleet."""
 LEAVING: Final = frozenset({"quit", "app.quit"})
 """Their actions, while no run goes on."""
 
