@@ -87,8 +87,10 @@ def _live(settings: "Settings", *, allow_changes: bool, record: Path | None) -> 
     loop = compose.loop(settings, mode=mode, patient=True)
     logs.silence_stderr()
     logs.pass_warnings(loop.warn)
+    # Before the loop begins: its thread loads what it needs, and would slow that down.
+    show = compose.front_end()
     with loop, recorded(loop, record):
-        compose.front_end()(loop)
+        show(loop)
     return exit_of(loop.error) if loop.error is not None else Exit.DONE
 
 
