@@ -165,6 +165,8 @@ class PlimsollApp(Host):
         self._clock = clock
         self._terminal_gone = terminal_gone
         self._leaving = False
+        self._has_arrived = False
+        """Whether a view has arrived since the last tick."""
         self._shown_error = _last_error(engine.view)
         self._trail = Trail()
         self._estimate: tuple[str, Forecast | None] = ("", None)
@@ -203,12 +205,16 @@ class PlimsollApp(Host):
             self.post_message(ViewArrived(view))
 
     def on_view_arrived(self, message: ViewArrived) -> None:
+        self._has_arrived = True
         self._renew(message.view)
 
     def _tick(self) -> None:
         if self._terminal_gone():
             self.leave_at_once(signal.SIGHUP)
-        self._renew(self.moment.view)
+        # A view that has come since the last tick has brought its ages along.
+        if not self._has_arrived:
+            self._renew(self.moment.view)
+        self._has_arrived = False
 
     @work(group="look for auto")
     async def _look_for_auto(self) -> None:
