@@ -87,6 +87,7 @@ class Walk:
         self._tmux.until("started UTC", "done")
         self._tmux.press("B")
         self._name("roll back")
+        self._tmux.until("Roll back run", gone=["being estimated", "being checked"])
         self._take("roll-back")
         self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Roll back run"])
