@@ -41,6 +41,3 @@ class RollBackScreen(PlanDialog):
             yes="Roll back",
             refused="Not rolled back",
         )
-
-    def _refuse(self, reason: str) -> None:
-        """Leave it to the rollback, which moves in flight of its own run do not refuse."""

@@ -156,18 +156,19 @@ async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_rollback_is_estimated_and_not_refused_for_what_its_run_has_left() -> None:
-    """Moves of the run itself may still be in flight, which a plan would have to wait for."""
+async def test_a_rollback_is_estimated_and_refused_as_its_run_would_be() -> None:
     async with stage(balanced_after_run()) as on:
         on.loop.previous_runs.back = (plan(), [])
         await _on_roll_back(on)
         takes = str(on.app.screen.query_one("#takes", Static).render())
         assert "duration: about 75.0 s" in takes
         await on.press("escape")
-        on.loop.forecast = GuardrailRefused("orders-0 is being moved already")
+        on.loop.forecast = GuardrailRefused("another rebalancer is active")
         await _on_roll_back(on)
         await on.press(*NAME, "enter")
-        assert on.loop.previous_runs.rolled_back == [(plan().hash, USER)]
+        refused = str(on.app.screen.query_one("#refused", Static).render())
+        assert refused == "This plan cannot start now: another rebalancer is active"
+        assert on.loop.previous_runs.rolled_back == []
 
 
 async def test_no_plan_is_approved_while_the_cluster_is_out_of_reach() -> None:
