@@ -5,7 +5,6 @@ a command or a decision of `--auto` asks of them. The year is that of `longevity
 """
 
 import argparse
-import gc
 import json
 import os
 import subprocess
@@ -21,7 +20,7 @@ import psutil
 
 from benchmarks.machine import pace, processor
 from benchmarks.sections import table
-from control.cli.main import YOUNG_OBJECTS
+from control.cli.main import collect_seldom
 from control.loop.cleanup_schedule import CleanupSchedule
 from executor.journal.journal_index import FILE, index_of, new_run_id
 from executor.journal.left_settings import left_settings
@@ -150,8 +149,7 @@ def questions(folder: Path, now_ms: int) -> dict[str, list[Callable[[], object]]
 
 def ask(folder: Path, line: str, now_ms: int) -> None:
     """Answer one line in this process, twice; print seconds and memory as JSON."""
-    # As the command does.
-    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    collect_seldom()
     asked = questions(folder, now_ms)[line]
     seconds = []
     for _ in range(2):

@@ -157,7 +157,7 @@ class Hand:
         await self._pilot.pause()
 
     async def wait(self, until: Callable[[], bool]) -> None:
-        """Until something is so."""
+        """Settle until a condition holds."""
         deadline_s = time.monotonic() + LONG_S
         while not until():
             assert time.monotonic() < deadline_s

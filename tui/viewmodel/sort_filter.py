@@ -137,8 +137,8 @@ def left_out(shown: int, matching: int, known: int, what: str) -> str:
     return f"{matching:,} of {count_text(known, what)}" if matching < known else ""
 
 
-MOST_CUT: Final = 2
-"""Letters of a column's name that are shown beside an arrow in any case."""
+LEAST_SHOWN: Final = 2
+"""Letters of a column's name that are shown beside the arrow in any case."""
 
 
 def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
@@ -153,7 +153,7 @@ def _with(arrow: str, column: Column) -> Column:
     if gap and rest.strip():
         return column._replace(label=f"{name} {arrow} {rest}")
     kept = column.label[: max(0, column.width - 3)]
-    if len(kept) < min(MOST_CUT, len(column.label)):
+    if len(kept) < min(LEAST_SHOWN, len(column.label)):
         # Such as `id`, of which nothing would be left.
         return column._replace(label=f"{column.label[: column.width - 1]}{arrow}")
     return column._replace(label=f"{kept} {arrow}")

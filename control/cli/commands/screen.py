@@ -87,7 +87,7 @@ def _live(settings: "Settings", *, allow_changes: bool, record: Path | None) -> 
     loop = compose.loop(settings, mode=mode, patient=True)
     logs.silence_stderr()
     logs.pass_warnings(loop.warn)
-    # Before the loop begins: its thread loads what it needs, and would slow that down.
+    # Before the loop begins, whose thread loads what it needs: each would wait for the other.
     show = compose.front_end()
     with loop, recorded(loop, record):
         show(loop)

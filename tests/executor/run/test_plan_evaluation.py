@@ -84,7 +84,7 @@ def with_loads(plan: Plan, **loads: float) -> Plan:
 
 
 FORGED: dict[str, Callable[[Plan], Plan]] = {
-    r"rack spread: orders-\d would lie in 1 rack": lambda p: with_move(p, (1, 2)),
+    r"rack spread: orders-\d would lie in 1 rack where": lambda p: with_move(p, (1, 2)),
     r"movable partitions: orders-\d stays: its topic is excluded": lambda p: with_goals(
         p, excluded_topics=Names(exact=("orders",))
     ),

@@ -281,6 +281,17 @@ async def test_the_approval_opens_with_the_duration_that_the_header_shows() -> N
         assert any("duration: about 75.0 s" in text for text in texts)
 
 
+async def test_a_tick_renews_the_screen_only_where_no_view_has_come() -> None:
+    async with stage(plan_ready()) as on:
+        # Nothing is awaited meanwhile, so that the app's own clock cannot tick.
+        on.app.on_view_arrived(ViewArrived(plan_ready()))
+        moment = on.app.moment
+        on.app._tick()
+        assert on.app.moment is moment
+        on.app._tick()
+        assert on.app.moment is not moment
+
+
 async def test_a_vanished_terminal_ends_the_screen() -> None:
     async with stage(plan_ready()) as on:
         on.terminal_gone = True
